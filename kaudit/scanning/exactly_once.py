@@ -19,7 +19,9 @@ from kaudit.model.exactly_once import (
     WentOn,
 )
 from kaudit.model.transactional_ids import CONNECT_LEADER, CONNECT_TASK, FLINK, OLD_FLINK, parse_name
+from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scanning.group_logs import GroupLog
 
 _MOST_COMPARED = 200
 """Pairs of transactions whose outputs are read again."""
@@ -143,3 +145,16 @@ def _are_alike(group: str, transactional_id: str) -> bool:
     if parsed is not None and parsed.format.program in _COMMITS_BY_DESIGN:
         return False
     return group in transactional_id or transactional_id in group
+
+
+def exactly_once(
+    parts: Sequence[PartitionAudit], logs: Sequence[GroupLog], names: Names, open_source: OpenSource
+) -> list[Sequence[ExactlyOnceEvidence]]:
+    """Return for each partition of a scan what its commits show of transactions: of the replica that was read."""
+    inputs = [log.inputs for log in logs]
+    if not any(own.counts.committed or own.counts.aborted or own.plain for own in inputs):
+        return [()] * len(parts)
+    outputs = TransactionOutputs(part.markers for part in parts if part.markers is not None)
+    found = decide(inputs, outputs, names, open_source)
+    read = {log.directory.directory: own.evidence for log, own in zip(logs, found, strict=True)}
+    return [read.get(part.directory.directory, ()) for part in parts]

@@ -44,23 +44,25 @@ class TransactionOutputs:
     def __init__(self, markers: Iterable[Markers]) -> None:
         best: dict[tuple[str, int], Markers] = {}
         for own in markers:
-            place = own.directory.topic, own.directory.partition
-            known = best.get(place)
+            key = own.directory.topic, own.directory.partition
+            known = best.get(key)
             if known is None or known.rows["marker_offset"][-1] < own.rows["marker_offset"][-1]:
-                best[place] = own
-        self.places = [best[place].directory for place in sorted(best)]
-        parts = [best[place].rows for place in sorted(best)]
-        rows = np.concatenate(parts) if parts else np.empty(0, dtype=ENDED_TRANSACTION)
-        place = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part) for part in parts])
+                best[key] = own
+        self.places = [best[key].directory for key in sorted(best)]
+        parts = [best[key].rows for key in sorted(best)]
+        rows: Rows = np.concatenate(parts) if parts else np.empty(0, dtype=ENDED_TRANSACTION)
+        numbers = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part) for part in parts])
         order = np.lexsort((rows["timestamp"], rows["producer_id"]))
-        self.rows, self.place = rows[order], place[order]
-        self._inputs = np.array([directory.topic == GROUPS for directory in self.places] or [False])
+        self.rows: Rows = rows[order]
+        self.place: NDArray[np.int32] = numbers[order]
+        """The number of each row's partition among `places`."""
+        self._inputs: NDArray[np.bool_] = np.array([directory.topic == GROUPS for directory in self.places] or [False])
 
     def has(self, directory: PartitionDirectory) -> bool:
         """Whether the markers of a partition are known."""
         return any(known.topic == directory.topic and known.partition == directory.partition for known in self.places)
 
-    def between(self, first: EndOfTransaction, last: EndOfTransaction, kind: int) -> "NDArray[np.intp]":
+    def between(self, first: EndOfTransaction, last: EndOfTransaction, kind: int) -> NDArray[np.intp]:
         """Return the rows of the outputs of a producer's transactions from one to another, that ended by markers of this kind.
 
         A producer's transactions follow one another, so what lies nearer to the one before, or after, is that one's.
@@ -81,17 +83,18 @@ class TransactionOutputs:
         chosen &= ~self._inputs[self.place[own]] & (self.rows["first_offset"][own] != NO_OFFSET)
         if first == last:
             chosen &= self.rows["producer_epoch"][own] == first.producer_epoch
-        return own[chosen]
+        return own.compress(chosen)
 
     def is_input(self, rows: slice) -> NDArray[np.bool_]:
         """Whether the markers end commits of groups."""
-        return self._inputs[self.place[rows]]
+        return self._inputs.take(self.place[rows])
 
     def is_output(self, rows: slice) -> NDArray[np.bool_]:
         """Whether the markers end records of applications."""
-        return ~self.is_input(rows) & (self.rows["first_offset"][rows] != NO_OFFSET)
+        has_begun: NDArray[np.bool_] = self.rows["first_offset"][rows] != NO_OFFSET
+        return has_begun & ~self.is_input(rows)
 
-    def ranges(self, rows: "NDArray[np.intp]") -> list[OutputRange]:
+    def ranges(self, rows: NDArray[np.intp]) -> list[OutputRange]:
         """Return what transactions wrote, by partition."""
         found = []
         for place in np.unique(self.place[rows]).tolist():
@@ -147,7 +150,7 @@ class TransactionOutputs:
                 place = np.bincount(self.place[committed], minlength=1).argmax()
                 yield int(ids[first]), times[committed[self.place[committed] == place]]
 
-    def _of(self, producer_id: int) -> "NDArray[np.intp]":
+    def _of(self, producer_id: int) -> NDArray[np.intp]:
         bounds = np.searchsorted(self.rows["producer_id"], [producer_id, producer_id + 1])
         return np.arange(*bounds)
 

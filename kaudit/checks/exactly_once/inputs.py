@@ -36,9 +36,9 @@ class _TwiceEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     group_id: str
     inputs: InputRange
     committed_offset: int
-    before: EndOfTransaction
-    again: EndOfTransaction
-    transactions: int
+    first_transaction: EndOfTransaction
+    second_transaction: EndOfTransaction
+    second_transactions: int
     shown_by: str
     outputs: Sequence[OutputRange] | None
     last_timestamp: int
@@ -91,21 +91,17 @@ def _twice(context: Context, found: ProcessedTwice) -> Finding:
             group_id=inputs.group,
             inputs=inputs,
             committed_offset=found.committed,
-            before=found.before,
-            again=found.again,
-            transactions=found.transactions,
+            first_transaction=found.before,
+            second_transaction=found.again,
+            second_transactions=found.transactions,
             shown_by="outputs" if found.compared else "offsets",
             outputs=found.outputs,
             last_timestamp=found.last.ended_ms,
         ),
-        impact=Impact(
-            records_duplicated=1 if written else None,
-            records_duplicated_at_most=written or None,
-            records_delivered_again_at_most=count,
-        ),
+        impact=Impact(records_delivered_again_at_most=count),
         explanations=_BY_ITSELF if itself else _BY_TWO,
         following=(
-            f"kaudit transactions --group {inputs.group} shows the transactions of the group",
+            context.transactions_command(inputs.group),
             *(
                 ()
                 if itself
@@ -186,7 +182,7 @@ def _skipped(context: Context, found: Skipped) -> Finding:
         ),
         impact=Impact(records_skipped_at_most=inputs.end - inputs.first),
         explanations=_OUTSIDE_CAUSES if by is None else _ABORTED_CAUSES,
-        following=(f"kaudit transactions --group {inputs.group} shows the transactions of the group",),
+        following=(context.transactions_command(inputs.group),),
         absent={
             **_ABSENT,
             **(

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
-from kaudit.cli.options import COMPARED, DisplayOptions, Paths, RowOutput
+from kaudit.cli.options import LISTED, PRODUCERS, DisplayOptions, Paths, RowOutput
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
 
-_EXAMPLES = """\\b
+_EXAMPLES = """\b
 Examples:
   kaudit transactions /var/lib/kafka/data
   kaudit transactions --group billing --limit 50 /var/lib/kafka/data
@@ -29,10 +29,13 @@ class ChosenTransactions(OptionGroup, frozen=True, kw_only=True):
         typer.Option("--group", metavar="GROUP", help="Only producers that commit offsets of this group. Repeatable."),
     ] = None
     transactional_id: Annotated[
-        list[str] | None, typer.Option("--transactional-id", metavar="ID", help="Only this transactional id. Repeatable.")
+        list[str] | None,
+        typer.Option("--transactional-id", metavar="ID", help="Only this transactional id. Repeatable."),
     ] = None
     limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="List only the last N; all are counted.")] = None
 
+
+_TAKEN = tuple(name for name in LISTED if name not in PRODUCERS)
 
 app = typer.Typer()
 
@@ -45,7 +48,7 @@ def transactions(  # noqa: PLR0913 - its groups of options
     *,
     chosen: ChosenTransactions,
     output: RowOutput,
-    audit: Annotated[ScanOptions, Takes(COMPARED)],
+    audit: Annotated[ScanOptions, Takes(_TAKEN)],
     display: DisplayOptions,
 ) -> int:
     """List transactions: the inputs that groups committed in each, what it wrote, how it ended, and whether read_committed sees it.

@@ -82,7 +82,9 @@ def report(listing: TransactionListing, console: Console) -> Iterator[str]:
         text = f"... {listing.omitted:,} earlier ones; --limit {listing.omitted + len(listing.transactions)} lists all"
         yield from _lines(console.wrap(text), console, Style.STRONG)
     if listing.inputs_not_remembered:
-        text = f"of {plural(listing.inputs_not_remembered, 'earlier transaction')} the inputs are counted, and not listed"
+        text = (
+            f"of {plural(listing.inputs_not_remembered, 'earlier transaction')} the inputs are counted, and not listed"
+        )
         yield from (line + "\n" for line in console.wrap(text))
 
 
@@ -128,4 +130,6 @@ def _block(each: Transaction, console: Console) -> Iterator[str]:
     inputs = ", ".join(f"{one.place} {one.text}" for one in each.inputs if one.first != one.end)
     outputs = ", ".join(f"{one.topic}-{one.partition} {plural(one.records, 'record')}" for one in each.outputs)
     if inputs or outputs:
-        yield from console.wrap(visible(f"{inputs or 'no inputs'} -> {outputs or 'no outputs'}"), lead="    ", indent="      ")
+        yield from console.wrap(
+            visible(f"{inputs or 'no inputs'} -> {outputs or 'no outputs'}"), lead="    ", indent="      "
+        )
