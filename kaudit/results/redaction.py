@@ -39,7 +39,10 @@ _KINDS: Final[Mapping[str, str]] = {
     "application": _TRANSACTIONAL,
     "client_id": "client",
     "group_id": "group",
+    "group": "group",
+    "member_id": "client",
     "host": "host",
+    "client_host": "host",
     "replica": "copy",
     "reference": "copy",
 }

@@ -26,6 +26,7 @@ from kaudit.checks.registry import run_checks
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.finding import Finding
+from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.record_loss import LeaderHistory
@@ -48,6 +49,8 @@ EvidenceFromOthers = (
     | UnallocatedId
     | CheckpointBeyondLogEnd
     | CommittedBeyondLogEnd
+    | CommittedSteps
+    | CommitsInTransaction
 )
 
 

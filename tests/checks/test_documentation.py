@@ -92,6 +92,10 @@ CONTRACT = {
     "KA814": ("records-given-up", {"error"}),
     "KA815": ("replica-truncated", {"error", "warning", "note"}),
     "KA816": ("unclean-election", {"warning"}),
+    "KA900": ("committed-offset-went-back", {"warning", "note"}),
+    "KA901": ("two-writers-of-one-offset", {"error"}),
+    "KA902": ("committed-offset-set", {"note"}),
+    "KA903": ("removed-offset-read-again", {"warning"}),
 }
 each = pytest.mark.parametrize("code", list(CHECKS))
 
