@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.model.coordinator import LogBounds
+from kaudit.model.exactly_once import GroupInputs
 from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, NewestCommit
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.result import NotAudited
@@ -21,10 +22,14 @@ _MOST_PENDING = 100
 
 
 class GroupLogQuestion(Struct, frozen=True):
-    """A partition of __consumer_offsets to read, and the bounds of the logs that its commits are compared with."""
+    """A partition of __consumer_offsets to read, and the bounds of the logs that its commits are compared with.
+
+    `listed`: how many transactions, the newest, are listed with their inputs.
+    """
 
     directory: PartitionDirectory
     bounds: Mapping[TopicPartition, LogBounds]
+    listed: int = 0
 
 
 class GroupLog(Struct):
@@ -36,6 +41,8 @@ class GroupLog(Struct):
     pending: Sequence[CommitsInTransaction] = ()
     notes: Sequence[NotAudited] = ()
     failed: list[Unreadable] = field(default_factory=list)
+    inputs: GroupInputs = field(default_factory=GroupInputs)
+    """What its transactions have committed of their inputs."""
 
 
 ReadGroupLogs = Callable[[Sequence[GroupLogQuestion]], Sequence[GroupLog]]
@@ -52,10 +59,12 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
     # few inputs have commits
     from kaudit.audits.coordinator.commit_history import CommitHistory  # noqa: PLC0415
     from kaudit.audits.coordinator.group_log import GroupLogReader  # noqa: PLC0415
+    from kaudit.audits.transactions.committed_inputs import CommittedInputs  # noqa: PLC0415
 
     directory = question.directory
     reader, history = GroupLogReader(open_source), CommitHistory()
-    reader.follow(directory, [history])
+    inputs = CommittedInputs(history.members, question.listed)
+    reader.follow(directory, [history, inputs])
     steps, pending = list(history.steps()), list(history.pending())
     notes = [NotAudited(directory.name, text) for text in reader.unreadable]
     if history.missing:
@@ -72,6 +81,7 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
         pending[:_MOST_PENDING],
         notes,
         reader.failed,
+        inputs.result(),
     )
 
 
@@ -91,7 +101,10 @@ def _is_outside(commit: NewestCommit, bounds: Mapping[TopicPartition, LogBounds]
 
 
 def questions_of(
-    directories: Iterable[PartitionDirectory], parts: Sequence[PartitionAudit], checkpoints: CheckpointAudit
+    directories: Iterable[PartitionDirectory],
+    parts: Sequence[PartitionAudit],
+    checkpoints: CheckpointAudit,
+    listed: int = 0,
 ) -> list[GroupLogQuestion]:
     """Return what is to be read, and compared with the bounds of all copies of each partition; none where an end is not certain."""
     furthest = furthest_replicas(entry for entry in directories if entry.topic == GROUPS)
@@ -115,7 +128,7 @@ def questions_of(
             bounds[place] = LogBounds(start, known.end_offset, known.topic_id)
     for place in uncertain:
         bounds.pop(place, None)
-    return [GroupLogQuestion(directory, bounds) for directory in furthest]
+    return [GroupLogQuestion(directory, bounds, listed // len(furthest)) for directory in furthest]
 
 
 def furthest_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
