@@ -5,6 +5,7 @@ follow one another, so its markers are taken in the order of their times, and a 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +17,7 @@ from kaudit.model.batch_fields import COMMIT_MARKER
 from kaudit.model.exactly_once import GroupInputs, InputRange, InputTransaction, Outcome, OutputRange
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.json_record import JsonRecord
-from kaudit.model.result import ScanResult
+from kaudit.model.result import NotAudited, ScanResult
 from kaudit.scanning.audit import Audit
 from kaudit.source.layout import INTERNAL_TOPICS
 
@@ -79,21 +80,29 @@ class Query(Struct, frozen=True):
     limit: int | None = None
 
 
+class Transactions(Protocol):
+    """Transactions that are made while they are asked for, any number of times."""
+
+    def __iter__(self) -> Iterator[Transaction]:
+        """Make them in order."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+
 class TransactionListing(Struct, frozen=True):
     """The transactions of an audit, made while they are asked for, in the order of their ends, open ones last.
 
     `omitted` came before those that are listed; `inputs_not_remembered`: so many have inputs that are counted alone.
-    `has_groups`: __consumer_offsets is among the inputs. `unknown`: partitions whose markers are not known, because they are too
-    many or the log is damaged: what was written to them is missing here.
+    `has_groups`: __consumer_offsets is among the inputs.
     """
 
     scan: ScanResult
     totals: TransactionTotals
-    transactions: "Sequence[Transaction] | _Listed"
+    transactions: Transactions
     omitted: int = 0
     inputs_not_remembered: int = 0
     has_groups: bool = False
-    unknown: Sequence[str] = ()
 
 
 class _Listed(Struct, frozen=True):
@@ -116,19 +125,21 @@ def transaction_listing(audit: Audit, query: Query) -> TransactionListing:
     chosen = joined.choose(query)
     totals = joined.totals(chosen)
     listed = chosen if query.limit is None else chosen[max(len(chosen) - query.limit, 0) :]
-    unknown = sorted(
-        f"{part.directory.topic}-{part.directory.partition}"
+    unknown = [
+        NotAudited(
+            f"{part.directory.topic}-{part.directory.partition}",
+            f"{part.counts.markers:,} markers, too many to be kept, or in a damaged log: what transactions wrote there is not listed",
+        )
         for part in audit.partitions
-        if part.markers is None and part.counts.markers and part.directory.topic not in INTERNAL_TOPICS
-    )
+        if part.markers is None and part.counts.markers
+    ]
     return TransactionListing(
-        result,
+        replace(result, not_audited=[*result.not_audited, *unknown]),
         totals,
         _Listed(joined, listed),
         len(chosen) - len(listed),
         sum(own.unlisted for own in inputs),
         bool(inputs),
-        unknown,
     )
 
 

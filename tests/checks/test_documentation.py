@@ -96,6 +96,9 @@ CONTRACT = {
     "KA901": ("two-writers-of-one-offset", {"error"}),
     "KA902": ("committed-offset-set", {"note"}),
     "KA903": ("removed-offset-read-again", {"warning"}),
+    "KA915": ("inputs-processed-twice", {"error", "warning"}),
+    "KA916": ("inputs-skipped", {"error", "warning"}),
+    "KA917": ("offsets-outside-transactions", {"warning"}),
 }
 each = pytest.mark.parametrize("code", list(CHECKS))
 

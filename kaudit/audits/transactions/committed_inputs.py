@@ -76,7 +76,7 @@ class _Place(Struct):
 
     def restart(self, commit: CommitRecord) -> None:
         """Begin again: what is processed from here on is meant to be."""
-        self.position, self.record, self.producer, self.topic_id = commit.committed, commit.offset, -1, commit.topic_id
+        self.position, self.record, self.producer = commit.committed, commit.offset, -1
         self.own.clear()
         self.ranges.clear()
         self.aborted.clear()
@@ -143,13 +143,13 @@ class CommittedInputs(Struct):
         return found
 
     def _take_plain(self, commit: CommitRecord) -> None:
-        place = self._place(commit.key)
+        place = self._place(commit)
         if place is None:
             return
         known = self.members.groups.get(commit.key[0])
         has_members = known is not None and bool(known.members)
         group = self._group(commit.key[0])
-        if commit.committed is None or (place.topic_id or commit.topic_id) != (commit.topic_id or place.topic_id):
+        if commit.committed is None:
             place.restart(commit)
             return
         # the producer was told that its transaction is committed before the markers are written
@@ -181,7 +181,7 @@ class CommittedInputs(Struct):
         place.position, place.record, place.producer = commit.committed, commit.offset, -1
 
     def _take_pending(self, commit: CommitRecord) -> None:
-        place = self._place(commit.key)
+        place = self._place(commit)
         if place is None or (commit.producer_id not in self._open and len(self._open) >= _MOST_OPEN):
             return
         pending = self._open.setdefault(commit.producer_id, _Open(commit.producer_epoch, commit.timestamp))
@@ -230,7 +230,8 @@ class CommittedInputs(Struct):
         if len(place.own) > _MOST_RANGES:
             del place.own[next(iter(place.own))]
         if found.first is not None and found.first < to:
-            self._overlap(place, found, end)
+            if before is None or to > before:
+                self._overlap(place, found, end)
             place.ranges.append(_Range(found.first, to, end))
         elif found.first is None:
             place.ranges.append(_Range(max(to - 1, 0), to, end))
@@ -238,7 +239,6 @@ class CommittedInputs(Struct):
             self._after_jump(place, found)
             self._after_abort(place, found, end)
             place.position, place.record, place.producer = to, commit.offset, end.producer_id
-            place.topic_id = commit.topic_id or place.topic_id
         return found
 
     def _compared(  # noqa: PLR0913, PLR0917 - what a commit is compared with
@@ -261,8 +261,6 @@ class CommittedInputs(Struct):
     def _overlap(self, place: _Place, found: InputRange, end: EndOfTransaction) -> None:
         """Note inputs that were committed before, by the ranges that have them."""
         assert found.first is not None
-        if place.position is not None and found.end <= place.position:
-            return  # noted already
         for known in place.ranges:
             first, stop = max(known.first, found.first), min(known.end, found.end)
             if first < stop:
@@ -338,10 +336,14 @@ class CommittedInputs(Struct):
             if group not in groups and len(groups) < _MOST_RANGES:
                 groups.append(group)
 
-    def _place(self, key: CommitKey) -> _Place | None:
-        place = self._places.get(key)
-        if place is None and len(self._places) < _MOST_KEYS:
-            place = self._places[key] = _Place()
+    def _place(self, commit: CommitRecord) -> _Place | None:
+        """Return where the group stands, from its beginning for a topic that was created again; None of a key too many."""
+        place = self._places.get(commit.key)
+        if place is None and len(self._places) >= _MOST_KEYS:
+            return None
+        if place is None or (None not in {place.topic_id, commit.topic_id} and place.topic_id != commit.topic_id):
+            place = self._places[commit.key] = _Place()
+        place.topic_id = commit.topic_id or place.topic_id
         return place
 
     def _lose(self, missing: MissingRecords) -> None:

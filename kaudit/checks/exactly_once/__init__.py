@@ -1,1 +1,0 @@
-"""Transactions from their inputs to their outputs."""
