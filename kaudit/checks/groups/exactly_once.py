@@ -23,7 +23,6 @@ _ABSENT = {"segment": "about commits, not about a file", "position": "about comm
 
 _eos_check = functools.partial(
     check,
-    since="0.2.0",
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=none_because("a finding has all transactions of one producer that have the inputs"),
     caused_by=none_because("brokers log no commits, and clients log those that fail"),
