@@ -1,13 +1,15 @@
 """How many workers run the tests, and recorded evidence of real brokers, unpacked once per test run and shared by them."""
 
+import contextlib
 import fcntl
 import lzma
 import os
 import shutil
 import tarfile
 import tempfile
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -89,10 +91,42 @@ def _many_files(arguments: list[str]) -> bool:
     return False
 
 
+_PREFIX = "kaudit-recordings-"
+_LOCK = pytest.StashKey[int | None]()
+
+
+def _locked(directory: str | Path) -> int | None:
+    """Return a descriptor that keeps a directory locked until this process ends; None where another process has it."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_those_of_killed_runs(own: Path) -> None:
+    """Remove directories like this run's own whose run was killed: hundreds of megabytes each."""
+    for other in own.parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # another run removes them, or another user's
+            if other != own and time.time() - other.stat().st_mtime > _SECONDS_TO_START:
+                lock = _locked(other)
+                if lock is not None:
+                    shutil.rmtree(other, ignore_errors=True)
+                    os.close(lock)
+
+
+_SECONDS_TO_START = 60
+"""A directory younger than this may be one that its run has not locked yet."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make one directory per run: workers inherit its name from the controller, and processes compile modules once into it."""
     if not hasattr(config, "workerinput"):
-        os.environ[_DIRECTORY] = tempfile.mkdtemp(prefix="kaudit-evidence-")
+        os.environ[_DIRECTORY] = directory = tempfile.mkdtemp(prefix=_PREFIX)
+        config.stash[_LOCK] = _locked(directory)
+        _remove_those_of_killed_runs(Path(directory))
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
             os.environ["PYTHONPYCACHEPREFIX"] = f"{os.environ[_DIRECTORY]}/compiled"
 
@@ -108,8 +142,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return None
 
 
-_ELSEWHERE = ("browser", "cluster", "spark")
-"""Directories of tests, and the marks of what is in them, whose modules import what only the group `dev` installs."""
+_ELSEWHERE = ("browser", "cluster", "release", "spark")
+"""Directories of tests, and the marks of what is in them: their modules import what only the group `dev` installs, or start Pythons."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -119,25 +153,38 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if left_out and f"not {name}" in config.option.markexpr else None
 
 
+class _FromTheEnd(pytest.Package):
+    """A package whose last file is collected first."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        return reversed(list(super().collect()))
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Let every second worker begin at the other end: each then finds half of the modules compiled by the others."""
+    odd = os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579"
+    return _FromTheEnd.from_parent(parent, path=path) if odd and (path / "__init__.py").exists() else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share a fixture of their module on one worker: it is made once.
+    """Give all workers the same order, and the tests their marks.
 
     Tracing takes minutes where thousands of examples are drawn, or the same commands are run over all recordings: what these
     reach does not count as covered, that is for the tests of each part.
     """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.path.parts)
     for item in items:
+        file = item.nodeid.partition("::")[0]
         starts_jvm = item.get_closest_marker("jvm") is not None
-        if starts_jvm or item.location[0].startswith("tests/spark/"):
+        if starts_jvm or file.startswith("tests/spark/"):
             item.add_marker(pytest.mark.spark)
         if starts_jvm:  # all of them on one worker, so that one JVM starts and not one a core
             item.add_marker(pytest.mark.xdist_group("spark"))
         drawn = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
-        if drawn or item.location[0] in _WHOLE_RECORDINGS:
+        if drawn or file in _WHOLE_RECORDINGS:
             item.add_marker(pytest.mark.no_cover)
-        made = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009 - pytest shows it to plugins only
-        shared = any(fixture.scope == "module" for fixtures in made for fixture in fixtures)
-        if shared and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

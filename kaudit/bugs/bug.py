@@ -160,6 +160,7 @@ def _known_bug(bug: Bug, seen: Sequence[str], traits: Sequence[str]) -> KnownBug
     )
 
 
+@functools.cache
 def parse_release(text: str) -> Release:
     """Return the numbers of a version such as `2.8.1`, `v1.9.0` or `21.10.2`.
 

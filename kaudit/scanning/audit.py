@@ -33,7 +33,7 @@ from kaudit.scanning.allocation_evidence import allocation_evidence
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.clock import audit_clock
-from kaudit.scanning.consumed_offsets import evidence_of_groups
+from kaudit.scanning.consumed_offsets import evidence_of_groups, group_logs_of
 from kaudit.scanning.cut_off import by_lines_alone
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
@@ -45,7 +45,7 @@ from kaudit.scanning.findings import (
     replicas_of,
     transaction_evidence,
 )
-from kaudit.scanning.group_logs import GroupLog, ReadGroupLogs, group_logs_of, questions_of
+from kaudit.scanning.group_logs import GroupLog, ReadGroupLogs, questions_of
 from kaudit.scanning.not_covered import (
     anomalies_not_listed,
     missing_from_inputs,

@@ -8,8 +8,21 @@ from kaudit.model.coverage import EndWitness, OffsetClass
 from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
 from kaudit.model.internal_topics import GROUPS
 from kaudit.partition.audit import PartitionAudit
+from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
-from kaudit.scanning.group_logs import GroupLog
+from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion, ReadGroupLogs
+
+
+def group_logs_of(open_source: OpenSource) -> ReadGroupLogs:
+    """Return what reads them whenever it is asked."""
+
+    def read(questions: Sequence[GroupLogQuestion]) -> Sequence[GroupLog]:
+        from kaudit.scanning.group_log_reading import read_group_log  # noqa: PLC0415 - few inputs have commits
+
+        return [read_group_log(question, open_source) for question in questions]
+
+    return read
+
 
 GroupEvidence = CommittedBeyondLogEnd | CommittedSteps | CommitsInTransaction
 

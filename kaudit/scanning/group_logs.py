@@ -10,15 +10,10 @@ from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, New
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
-from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 TopicPartition = tuple[str, int]
-_MOST_HISTORIES = 1000
-"""Groups and partitions with steps back that are kept of one partition of __consumer_offsets."""
-_MOST_PENDING = 100
-"""Transactions with pending commits that are kept of one."""
 
 
 class GroupLogQuestion(Struct, frozen=True):
@@ -47,57 +42,6 @@ class GroupLog(Struct):
 
 ReadGroupLogs = Callable[[Sequence[GroupLogQuestion]], Sequence[GroupLog]]
 """Reads partitions of __consumer_offsets."""
-
-
-def group_logs_of(open_source: OpenSource) -> ReadGroupLogs:
-    """Return what reads them whenever it is asked."""
-    return lambda questions: [read_group_log(question, open_source) for question in questions]
-
-
-def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> GroupLog:
-    """Read one partition from front to back."""
-    # few inputs have commits
-    from kaudit.audits.coordinator.commit_history import CommitHistory  # noqa: PLC0415
-    from kaudit.audits.coordinator.group_log import GroupLogReader  # noqa: PLC0415
-    from kaudit.audits.transactions.committed_inputs import CommittedInputs  # noqa: PLC0415
-
-    directory = question.directory
-    reader, history = GroupLogReader(open_source), CommitHistory()
-    inputs = CommittedInputs(history.members, question.listed)
-    reader.follow(directory, [history, inputs])
-    steps, pending = list(history.steps()), list(history.pending())
-    notes = [NotAudited(directory.name, text) for text in reader.unreadable]
-    if history.missing:
-        notes.append(NotAudited(directory.name, _compacted(history.missing, history.last_missing)))
-    left_out = history.not_followed + len(steps[_MOST_HISTORIES:]) + len(pending[_MOST_PENDING:])
-    if left_out:
-        notes.append(
-            NotAudited(directory.name, f"{left_out:,} commits, of more groups and partitions than are followed")
-        )
-    return GroupLog(
-        directory,
-        sorted(steps, key=lambda found: -sum(count for count, _ in found.sums.values()))[:_MOST_HISTORIES],
-        [commit for commit in history.newest() if _is_outside(commit, question.bounds)],
-        pending[:_MOST_PENDING],
-        notes,
-        reader.failed,
-        inputs.result(),
-    )
-
-
-def _compacted(missing: int, last: int) -> str:
-    return (
-        f"{missing:,} offsets up to {last} are not in the log: compaction keeps the last commit of each group and partition, so what "
-        "was committed there before, and by whom, is not known"
-    )
-
-
-def _is_outside(commit: NewestCommit, bounds: Mapping[TopicPartition, LogBounds]) -> bool:
-    """Whether the log does not hold the commit's offset. A topic that was deleted and created again has another id."""
-    log = bounds.get((commit.topic, commit.partition))
-    if log is None or (None not in (commit.topic_id, log.topic_id) and commit.topic_id != log.topic_id):
-        return False
-    return commit.committed.offset > log.end_offset or commit.committed.offset < log.start_offset
 
 
 def questions_of(

@@ -7,7 +7,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from kaudit.errors import UsageError
 from kaudit.model.application_logs import ApplicationLogs
@@ -256,17 +256,17 @@ def scan_options(typed: Mapping[str, Any]) -> ScanOptions:
 def scan_options_of(keywords: Mapping[str, Any]) -> ScanOptions:
     """Return the options of an audit for keywords of Python, named as the fields of ScanOptions and ClusterOptions.
 
-    A time is a `datetime` (UTC without a zone), and its keyword lacks `_ms`; a choice may be its text. None was not given.
+    A time is a `datetime` (UTC without a zone) or text, and its keyword lacks `_ms`; a choice may be its text. None was not given.
 
     Raises:
-        UsageError: a value means nothing.
+        UsageError: a value means nothing, or is of another type.
 
     """
     declared = {field.path[-1].removesuffix("_ms"): field for field in DECLARED.values()}
     values: dict[Sequence[str], Any] = {}
     for name, value in keywords.items():
         field = declared.get(name)
-        if value is not None:
+        if value is not None and (field is None or value != field.default):
             values[(name,) if field is None else field.path] = (
                 value if field is None else _converted(value, name, field)
             )
@@ -274,13 +274,35 @@ def scan_options_of(keywords: Mapping[str, Any]) -> ScanOptions:
 
 
 def _converted(value: Any, name: str, field: DeclaredField) -> object:  # noqa: ANN401 - a value of any option
+    parse = field.option.parse
+    if parse is parse_time:
+        return _time(value, name)
+    typed: Any = _of_type(os.fspath(value) if isinstance(value, os.PathLike) else value, name, field.type)
+    least = field.option.least
+    for number in typed if isinstance(typed, list) else [typed]:
+        if least is not None and number < least:
+            raise UsageError(f"{name} {number}: less than {least}")
+    return typed if parse is None else parse(typed, name)
+
+
+def _time(value: object, name: str) -> int | None:
+    """Return a time in ms since 1970, which a whole number is already."""
     if isinstance(value, datetime):
         return milliseconds(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, str) and field.option.parse is not None:
-        return field.option.parse(value, name)
-    return Depth(value) if field.type is Depth else value
+    if isinstance(value, str):
+        return parse_time(value, name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise UsageError(f"{name} {value!r}: not a time; give a datetime or text such as 2026-11-21T03:00:00Z")
+
+
+def _of_type(value: object, name: str, kind: Any) -> object:  # noqa: ANN401 - a type
+    if isinstance(value, Enum):
+        value = value.value
+    try:
+        return convert(value, kind)
+    except ValidationError as error:
+        raise UsageError(f"{name} {value!r}: {str(error).partition(' - at ')[0]}") from None
 
 
 def _made(values: Mapping[Sequence[str], Any]) -> ScanOptions:

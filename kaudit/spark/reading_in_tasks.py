@@ -16,7 +16,8 @@ from kaudit.model.coordinator import CoordinatorView
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.audit import coordinator_of, names_of
-from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion, read_group_log
+from kaudit.scanning.group_log_reading import read_group_log
+from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion
 from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.source.layout import PartitionDirectory, Unreadable
 from kaudit.source.schemes import open_segment

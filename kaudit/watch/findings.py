@@ -16,7 +16,8 @@ from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import BlockHistories, read_blocks
-from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion, read_group_log
+from kaudit.scanning.group_log_reading import read_group_log
+from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 

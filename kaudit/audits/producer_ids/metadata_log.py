@@ -9,9 +9,11 @@ from msgspec.structs import replace
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, from_records
 from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.internal_topics.metadata_records import MetadataRecord, ProducerIds, parse_metadata_record
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.model.limits import METADATA_GRANTS
+from kaudit.reading.batch_content import whole_batches
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.dump_text_content import printed_metadata
@@ -104,17 +106,12 @@ def _segment_records(segment: SegmentFile, open_source: OpenSource, log: Metadat
             source, ByteRange(0, segment.size, segment.size), expected_offset=segment.base_offset
         ):
             log.problems += [(segment.path, f"byte {damage.position}: {damage.detail}") for damage in piece.damages]
-            for batch in piece.batches:
-                size = int(batch["size"])
-                if int(batch["magic"]) < 2 or size > _MAX_BATCH:
-                    continue
+            batches = piece.batches[(piece.batches["magic"] >= CURRENT_MAGIC) & (piece.batches["size"] <= _MAX_BATCH)]
+            for batch, data in zip(batches, whole_batches(batches, source), strict=True):
                 base = int(batch["base_offset"])
                 log.see(int(batch["max_timestamp"]), base, base + int(batch["last_offset_delta"]))
-                if int(batch["attributes"]) & CONTROL_FLAG:
-                    continue
-                data = memoryview(bytearray(size))
-                source.read_into(int(batch["position"]), data)
-                yield from _decode(data, segment, int(batch["position"]), log)
+                if not int(batch["attributes"]) & CONTROL_FLAG:
+                    yield from _decode(data, segment, int(batch["position"]), log)
 
 
 def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog) -> Iterator[ProducerIdsRecord]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session, unlike_others
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
@@ -132,7 +133,7 @@ def handovers(restarts: Sequence[Restart], directory: PartitionDirectory, open_s
 
     Batches that three producers or more have begin or end with are what every producer writes, and no evidence.
     """
-    reader = ProducerBatches(directory, open_source, (NEAR_BYTES,))
+    reader = ProducerBatches(directory, open_source, NEAR_BYTES)
     heads: dict[Edge, Side] = {}
     tails: dict[Edge, Side] = {}
     owners: defaultdict[int, set[int]] = defaultdict(set)
@@ -177,84 +178,97 @@ _BLOCK_BYTES = 1 << 20
 _HELD_BLOCKS = 32
 """Blocks kept: places compared with one another are near one another."""
 NEAR_BYTES = 1 << 20
+"""Bytes of the log in which the neighbours of a producer's first and last batch are looked for."""
 FAR_BYTES = 8 << 20
-"""Bytes of the log in which they are looked for where the nearest NEAR_BYTES hold too few."""
+"""Bytes of the log in which the neighbours of a bump are looked for."""
 
 
 class Side(NamedTuple):
     """The producer's batches on one side of a place, in offset order."""
 
-    batches: list[BoundaryBatch]
     contents: list[int]
     """The content of each batch, as `batch_content` gives it."""
     times: list[int]
     """Base timestamps: with equal records all timestamps are equal if these are. Brokers leave them alone."""
+    rows: Sequence[tuple[int, Batches]]
+    """Some of them, in the segment of this number."""
+
+    @property
+    def batches(self) -> list[BoundaryBatch]:
+        """The batches themselves; offsets present before one are not known where rows are read again."""
+        return [batch for segment, rows in self.rows for batch in boundary_batches(rows, 0, segment)]
+
+
+class _Block(NamedTuple):
+    """The producers' data batches that start in a block of a segment, in offset order, and the content of each."""
+
+    batches: Batches
+    contents: NDArray[np.int64]
 
 
 class ProducerBatches:
-    """Reads batches of producers again that are outside transactions: up to `reaches` bytes, more while there are too few."""
+    """Reads batches of producers again that are outside transactions: up to `reach` bytes from a place, the nearest first."""
 
-    def __init__(
-        self,
-        directory: PartitionDirectory,
-        open_source: OpenSource,
-        reaches: Sequence[int] = (NEAR_BYTES, FAR_BYTES),
-    ) -> None:
+    def __init__(self, directory: PartitionDirectory, open_source: OpenSource, reach: int = FAR_BYTES) -> None:
         self._directory = directory
         self._open = open_source
-        self._reaches = reaches
-        self._blocks: dict[tuple[int, int], Batches] = {}
+        self._reach = reach
+        self._blocks: dict[tuple[int, int], _Block] = {}
 
     def before(self, last: BoundaryBatch, producer_id: int, epoch: int) -> Side:
-        """Return the last batches of the epoch up to `last`.
+        """Return the last batches of the epoch up to `last`, at most NEIGHBOURS.
 
         Raises:
             OSError: a segment cannot be read any more.
 
         """
-        end = last.position + 1
-        for reach in self._reaches:
-            ranges, room = [], reach
-            for number in range(last.segment, -1, -1):
-                stop = end if number == last.segment else self._directory.segments[number].size
-                ranges.append((number, ByteRange(max(stop - room, 0), stop, stop)))
-                room -= stop
-                if room <= 0:
-                    break
-            side = _joined(
-                [self._read(*where, producer_id, epoch) for where in reversed(ranges)], slice(-NEIGHBOURS, None)
-            )
-            if room > 0 or len(side.batches) == NEIGHBOURS:
+        ranges, room = [], self._reach
+        for number in range(last.segment, -1, -1):
+            stop = last.position + 1 if number == last.segment else self._directory.segments[number].size
+            ranges.append((number, range(max(stop - room, 0), stop)))
+            room -= stop
+            if room <= 0:
                 break
-        return side
+        return self._side(ranges, producer_id, epoch, backwards=True)
 
     def after(self, first: BoundaryBatch, producer_id: int, epoch: int) -> Side:
-        """Return the first batches of the epoch from `first` on; raises as `before`."""
+        """Return the first batches of the epoch from `first` on, at most NEIGHBOURS; raises as `before`."""
         segments = self._directory.segments
-        for reach in self._reaches:
-            ranges, room = [], reach
-            for number in range(first.segment, len(segments)):
-                begin, end = first.position if number == first.segment else 0, segments[number].size
-                ranges.append((number, ByteRange(begin, min(begin + room, end), end)))
-                room -= end - begin
-                if room <= 0:
-                    break
-            side = _joined([self._read(*where, producer_id, epoch) for where in ranges], slice(NEIGHBOURS))
-            if room > 0 or len(side.batches) == NEIGHBOURS:
+        ranges, room = [], self._reach
+        for number in range(first.segment, len(segments)):
+            begin, end = first.position if number == first.segment else 0, segments[number].size
+            ranges.append((number, range(begin, min(begin + room, end))))
+            room -= end - begin
+            if room <= 0:
                 break
-        return side
+        return self._side(ranges, producer_id, epoch, backwards=False)
 
-    def _read(self, segment: int, where: ByteRange, producer_id: int, epoch: int) -> Side:
-        parts = []
-        for number in range(where.start // _BLOCK_BYTES, -(-where.stop // _BLOCK_BYTES)):
-            batches = self._block(segment, number)
-            own = (batches["producer_id"] == producer_id) & (batches["producer_epoch"] == epoch)
-            own &= (batches["position"] >= where.start) & (batches["position"] < where.stop)
-            parts.append(batches[own])
-        return _side(concatenate(parts), segment)
+    def _side(self, ranges: Iterable[tuple[int, range]], producer_id: int, epoch: int, *, backwards: bool) -> Side:
+        """Take batches that start in these (segment, bytes), the nearest first, until they are NEIGHBOURS."""
+        contents: list[list[int]] = []
+        rows: list[tuple[int, Batches]] = []
+        missing = NEIGHBOURS
+        for segment, where in ranges:
+            numbers = range(where.start // _BLOCK_BYTES, -(-where.stop // _BLOCK_BYTES))
+            for number in reversed(numbers) if backwards else numbers:
+                batches, content = self._block(segment, number)
+                own = (batches["producer_id"] == producer_id) & (batches["producer_epoch"] == epoch)
+                own &= (batches["position"] >= where.start) & (batches["position"] < where.stop)
+                chosen = np.flatnonzero(own)[-missing:] if backwards else np.flatnonzero(own)[:missing]
+                contents.append(content[chosen].tolist())
+                rows.append((segment, batches[chosen]))
+                missing -= len(chosen)
+                if not missing:
+                    break
+            if not missing:
+                break
+        if backwards:
+            contents.reverse()
+            rows.reverse()
+        times = [part["base_timestamp"].tolist() for _, part in rows]
+        return Side(list(chain.from_iterable(contents)), list(chain.from_iterable(times)), rows)
 
-    def _block(self, segment: int, number: int) -> Batches:
-        """The producers' data batches that start in a block of a segment, in offset order."""
+    def _block(self, segment: int, number: int) -> _Block:
         key = (segment, number)
         if key not in self._blocks:
             if len(self._blocks) >= _HELD_BLOCKS:
@@ -268,19 +282,10 @@ class ProducerBatches:
                     batches = piece.batches
                     data = batches["attributes"] & (CONTROL_FLAG | TRANSACTIONAL_FLAG) == 0
                     parts.append(batches[data & (batches["magic"] == CURRENT_MAGIC) & (batches["producer_id"] >= 0)])
-            self._blocks[key] = concatenate(parts)
+            found = concatenate(parts)
+            contents = batch_content(records_crcs(found), found["size"], found["record_count"])
+            self._blocks[key] = _Block(found, contents)
         return self._blocks[key]
-
-
-def _joined(sides: Sequence[Side], kept: slice) -> Side:
-    batches, contents, times = (list(chain.from_iterable(columns))[kept] for columns in zip(*sides, strict=True))
-    return Side(batches, contents, times)
-
-
-def _side(batches: Batches, segment: int) -> Side:
-    contents = batch_content(records_crcs(batches), batches["size"], batches["record_count"])
-    # offsets present before a batch are not known where rows are read again
-    return Side(boundary_batches(batches, 0, segment), contents.tolist(), batches["base_timestamp"].tolist())
 
 
 MAX_BUMPS = 100

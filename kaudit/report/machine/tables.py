@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Finding
+from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, TimelineResult
@@ -28,7 +30,7 @@ from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.model.timeline import RunEntry, Timeline
 from kaudit.partition.batch_export import SegmentTask
 from kaudit.report.json_documents import header
-from kaudit.report.machine.parquet import arrow_schema, columns_to_ipc, to_ipc
+from kaudit.report.machine.parquet import arrow_schema, columns_to_ipc, to_ipc, to_table
 from kaudit.report.render_options import Decide, RenderOptions, Row, Tables
 from kaudit.scanning.summaries import partition_summary, segment_rows
 
@@ -98,6 +100,25 @@ def finding_row(finding: Finding) -> Row:
     return {
         name: to_json(value) if isinstance(value, dict | list) else value for name, value in finding.to_dict().items()
     }
+
+
+_IMPACT_NUMBERS = tuple(name for name in Impact.__struct_fields__ if name != "cautions")
+
+
+def findings_table(findings: Sequence[Finding]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the table `findings` as a `pyarrow.Table`: each number of `impact` is a column, `next` a list of texts."""
+    table = to_table("findings", [finding_row(finding) for finding in findings])
+    table = table.set_column(
+        table.schema.get_field_index("next"),
+        "next",
+        pa.array([list(found.next) for found in findings], pa.list_(pa.string())),
+    )
+    place = table.schema.get_field_index("impact")
+    table = table.remove_column(place)
+    for name in reversed(_IMPACT_NUMBERS):
+        kind = pa.timestamp("ms", tz="UTC") if name.endswith("_timestamp") else pa.int64()
+        table = table.add_column(place, name, pa.array([getattr(found.impact, name) for found in findings], kind))
+    return table
 
 
 def digest_row(digest: PartitionDigest) -> Row:

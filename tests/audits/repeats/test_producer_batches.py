@@ -4,6 +4,7 @@ import crc32c
 import numpy as np
 import pytest
 
+from kaudit.audits.repeats import restarts
 from kaudit.audits.repeats.restarts import NEIGHBOURS, ProducerBatches, Side
 from kaudit.reading.record_content import batch_content
 from kaudit.source.schemes import open_segment
@@ -22,14 +23,14 @@ def offsets(side: Side) -> list[int]:
 @pytest.mark.parametrize(("reach", "count"), [(1, 1), (SIZE, 1), (SIZE + 1, 2), (2 * SIZE, 2), (6 * SIZE, 6)])
 def test_batches_from_a_place_on_begin_within_the_reach(tmp_path, reach, count):
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(8)))
-    reader = ProducerBatches(directory, open_segment, (reach,))
+    reader = ProducerBatches(directory, open_segment, reach)
     assert offsets(reader.after(batches_of(directory)[1], PID, 0)) == list(range(1, 1 + count))
 
 
 @pytest.mark.parametrize(("reach", "count"), [(1, 1), (SIZE, 1), (SIZE + 1, 2), (2 * SIZE, 2), (2 * SIZE + 1, 3)])
 def test_batches_up_to_a_place_begin_within_the_reach_of_its_first_byte(tmp_path, reach, count):
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(8)))
-    reader = ProducerBatches(directory, open_segment, (reach,))
+    reader = ProducerBatches(directory, open_segment, reach)
     assert offsets(reader.before(batches_of(directory)[6], PID, 0)) == list(range(7 - count, 7))
 
 
@@ -60,21 +61,23 @@ def test_segments_beside_it_are_read_as_far_as_the_reach_goes(tmp_path):
         (2 * SIZE + 1, [2, 3, 4], [4, 5, 6]),
         (100 * SIZE, [0, 1, 2, 3, 4], [4, 5, 6, 7, 8]),
     ):
-        reader = ProducerBatches(directory, open_segment, (reach,))
+        reader = ProducerBatches(directory, open_segment, reach)
         found = reader.before(middle, PID, 0), reader.after(middle, PID, 0)
         assert [offsets(side) for side in found] == [before, after]
     places = [(batch.segment, batch.position) for batch in found[0].batches]
     assert places == [(0, 0), (0, SIZE), (0, 2 * SIZE), (1, 0), (1, SIZE)]
 
 
-def test_the_nearest_are_kept_and_no_more_is_read_once_they_are_enough(tmp_path):
+def test_the_nearest_are_kept_and_no_more_is_read_once_they_are_enough(tmp_path, monkeypatch):
     count = 3 * NEIGHBOURS
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(count)))
     middle = batches_of(directory)[100]
-    for reaches in ((count * SIZE,), (SIZE, count * SIZE)):
-        reader = ProducerBatches(directory, open_segment, reaches)
+    for block_bytes in (1 << 20, 10 * SIZE):
+        monkeypatch.setattr(restarts, "_BLOCK_BYTES", block_bytes)
+        reader = ProducerBatches(directory, open_segment)
         assert offsets(reader.before(middle, PID, 0)) == list(range(101 - NEIGHBOURS, 101))
         assert offsets(reader.after(middle, PID, 0)) == list(range(100, 100 + NEIGHBOURS))
+    assert len(reader._blocks) < 3 * NEIGHBOURS // 10
 
 
 def test_a_batch_is_known_by_its_records_and_their_count(tmp_path):

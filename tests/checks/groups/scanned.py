@@ -1,6 +1,7 @@
 """What a scan says of groups."""
 
 from pathlib import Path
+from typing import Any
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
@@ -20,7 +21,12 @@ def of_groups(result: ScanResult) -> list[Finding]:
     return [finding for finding in result.findings if finding.code.startswith("KA9")]
 
 
+def evidence_of(finding: Finding) -> dict[str, Any]:
+    """Its evidence, as JSON has it."""
+    return finding.evidence.to_dict()
+
+
 def shown(log: GroupLog, directory: Path) -> list[tuple[str, str, int]]:
     """Code, severity and number of steps of what a scan finds in a partition of __consumer_offsets."""
     found = of_groups(scanned(log.write(directory)))
-    return [(each.code, each.severity.value, each.evidence["times"]) for each in found]
+    return [(each.code, each.severity.value, evidence_of(each)["times"]) for each in found]

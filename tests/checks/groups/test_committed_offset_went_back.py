@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.checks.groups.scanned import of_groups, scanned, shown
+from tests.checks.groups.scanned import evidence_of, of_groups, scanned, shown
 from tests.commits import GroupLog
 
 MINUTE = 60_000
@@ -97,7 +97,7 @@ def test_a_step_says_who_and_when(tmp_path):
     )
     assert (found.topic, found.partition, found.offset, found.last_offset) == ("__consumer_offsets", 0, 3, 3)
     assert found.impact.records_delivered_again_at_most == 15
-    (step,) = found.evidence["changes"]
+    (step,) = evidence_of(found)["changes"]
     assert (step["committed_before"], step["committed"], step["before_offset"], step["restored_offset"]) == (
         20,
         5,
@@ -113,15 +113,15 @@ def test_the_first_and_last_steps_are_listed(tmp_path):
     for number in range(20):
         log.commit("g", 100, 99 - number)
     (found,) = of_groups(scanned(log.write(tmp_path)))
-    assert found.evidence["times"] == 20
-    assert [step["committed"] for step in found.evidence["changes"]] == [99, 98, 97, 96, 83, 82, 81, 80]
+    assert evidence_of(found)["times"] == 20
+    assert [step["committed"] for step in evidence_of(found)["changes"]] == [99, 98, 97, 96, 83, 82, 81, 80]
 
 
 def test_replicas_say_it_once_and_the_longest_is_read(tmp_path):
     stable(20, 5).write(tmp_path / "b1")
     stable(20, 5, 4).write(tmp_path / "b2")
     (found,) = of_groups(scanned(tmp_path / "b1", tmp_path / "b2"))
-    assert found.evidence["times"] == 2
+    assert evidence_of(found)["times"] == 2
 
 
 def test_what_compaction_hides_is_not_checked(tmp_path):
