@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from kaudit.audits.transactions.outputs import TransactionOutputs
 from kaudit.model.batch_fields import COMMIT_MARKER
 from kaudit.model.exactly_once import GroupInputs, InputRange, InputTransaction, Outcome, OutputRange
+from kaudit.model.finding import Finding
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.scanning.audit import Audit
 from kaudit.source.layout import INTERNAL_TOPICS
 
+CODES = ("KA915", "KA916", "KA917")
+"""The checks that hold transactions against their inputs."""
 MOST_INPUTS = 200_000
 """Transactions whose inputs are remembered, of all partitions of __consumer_offsets together: the newest ones (some 100 MB)."""
 _APART_MS = 1000
@@ -79,6 +82,15 @@ class Query(Struct, frozen=True):
     transactional_ids: Collection[str] = ()
     limit: int | None = None
 
+    def concerns(self, finding: Finding) -> bool:
+        """Whether a finding of CODES is about what is listed."""
+        evidence = finding.evidence.to_dict()
+        parts = [evidence, *(part for part in evidence.values() if isinstance(part, Mapping))]
+        ids = {part.get("transactional_id") for part in parts}
+        return (not self.groups or evidence.get("group_id") in self.groups) and (
+            not self.transactional_ids or not ids.isdisjoint(self.transactional_ids)
+        )
+
 
 class Transactions(Protocol):
     """Transactions that are made while they are asked for, any number of times."""
@@ -93,7 +105,7 @@ class Transactions(Protocol):
 class TransactionListing(Struct, frozen=True):
     """The transactions of an audit, made while they are asked for, in the order of their ends, open ones last.
 
-    `omitted` came before those that are listed; `inputs_not_remembered`: so many have inputs that are counted alone.
+    `scan` has the findings of CODES about them. `omitted` came before those that are listed; `inputs_not_remembered`: so many have inputs that are counted alone.
     `has_groups`: __consumer_offsets is among the inputs.
     """
 
@@ -134,7 +146,11 @@ def transaction_listing(audit: Audit, query: Query) -> TransactionListing:
         if part.markers is None and part.counts.markers
     ]
     return TransactionListing(
-        replace(result, not_audited=[*result.not_audited, *unknown]),
+        replace(
+            result,
+            findings=[finding for finding in result.findings if finding.code in CODES and query.concerns(finding)],
+            not_audited=[*result.not_audited, *unknown],
+        ),
         totals,
         _Listed(joined, listed),
         len(chosen) - len(listed),

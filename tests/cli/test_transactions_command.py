@@ -54,20 +54,23 @@ def test_the_first_line_is_the_answer_and_all_fits_80_columns(kaudit, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("options", "ids"),
+    ("options", "ids", "codes"),
     [
-        (("--group", "zombies"), ["zombie-a", "zombie-b", "zombie-b", "zombie-a", "zombie-b", "zombie-b"]),
-        (("--transactional-id", "forward"), ["forward"] * 4),
-        (("--group", "zombies", "--transactional-id", "zombie-a"), ["zombie-a"] * 2),
-        (("--group", "zombies", "--limit", "1"), ["zombie-b"]),
-        (("--group", "nobody"), []),
-        (("--limit", "0"), []),
+        (("--group", "zombies"), "a b b a b b", "KA915"),
+        (("--transactional-id", "zombie-a"), "a a", "KA915"),
+        (("--group", "zombies", "--transactional-id", "zombie-b"), "b b b b", "KA915"),
+        (("--group", "zombies", "--limit", "1"), "b", "KA915"),
+        (("--group", "nobody"), "", ""),
+        (("--limit", "0"), "", "KA915 KA916 KA916 KA917"),
+        (("--group", "forward", "--limit", "0"), "", "KA916"),
+        (("--group", "jump", "--limit", "0"), "", "KA916 KA917"),
     ],
-    ids=["group", "id", "both", "limit", "nobody", "none"],
+    ids=["group", "id", "both", "limit", "nobody", "none", "aborted", "outside"],
 )
-def test_what_is_chosen(kaudit, options, ids):
+def test_what_is_chosen(kaudit, options, ids, codes):
     document = document_of(kaudit("transactions", SAMPLE, *options, "--output-format", "json"))
-    assert [row["transactional_id"] for row in document["rows"]] == ids
+    assert [row["transactional_id"].removeprefix("zombie-") for row in document["rows"]] == ids.split()
+    assert [finding["code"] for finding in document["findings"]] == codes.split()
 
 
 def test_an_aborted_transaction_of_the_group_is_listed_without_commits(kaudit):

@@ -253,6 +253,8 @@ class CommittedInputs(Struct):
             if held is not None and end.producer_id not in (held.by.producer_id, place.producer):
                 self._note("same_offset", SameOffset(_range(key, first, to), held.by, end))
             return _range(key, to, to)
+        if own == to:
+            return _range(key, to, to)  # what it had committed before: it has read nothing since
         if held is not None:
             inputs = _range(key, None if first is None else max(first, held.first), to)
             self._note_twice(place, inputs, before, held.by, end)

@@ -3,16 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from kaudit import __version__
-from kaudit.listings.transactions import Transaction, TransactionListing
+from kaudit.listings.transactions import CODES, Transaction, TransactionListing
 from kaudit.model.exactly_once import Outcome
-from kaudit.model.finding import Finding
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_rows import rows_document, rows_jsonl
 from kaudit.report.text.formatting import headline_lines, plural, timestamp_text
 
 Row = dict[str, object]
-CODES = ("KA915", "KA916", "KA917")
-"""The checks that hold transactions against their inputs."""
 _TIME_WIDTH = 19
 
 
@@ -44,17 +41,12 @@ def document(listing: TransactionListing, rows: Iterable[Row]) -> Iterator[str]:
         rows,
         lambda: {
             "inputs": list(listing.scan.inputs),
-            "findings": [finding.to_dict() for finding in findings_of(listing)],
+            "findings": [finding.to_dict() for finding in listing.scan.findings],
             "schema": "kaudit.transactions/1",
             "summary": _summary(listing),
             "tool": {"name": "kaudit", "version": __version__},
         },
     )
-
-
-def findings_of(listing: TransactionListing) -> Sequence[Finding]:
-    """Return what the scan found about these transactions."""
-    return [finding for finding in listing.scan.findings if finding.code in CODES]
 
 
 def _summary(listing: TransactionListing) -> Row:
@@ -72,7 +64,7 @@ def _summary(listing: TransactionListing) -> Row:
 def report(listing: TransactionListing, console: Console) -> Iterator[str]:
     """Yield the answer in one line, then what was found, then the transactions, then what is not known."""
     yield from _lines(console.wrap(_answer(listing)), console, Style.STRONG)
-    for finding in findings_of(listing):
+    for finding in listing.scan.findings:
         yield from (line + "\n" for line in headline_lines(finding, console, lead="  ", indent="    "))
     if len(listing.transactions):
         yield "\n"
@@ -106,7 +98,7 @@ def _answer(listing: TransactionListing) -> str:
 
 
 def _judgement(listing: TransactionListing) -> str:
-    found = [finding.code for finding in findings_of(listing)]
+    found = [finding.code for finding in listing.scan.findings]
     said = []
     for code, words in zip(CODES, ("processed twice", "skipped", "committed outside transactions"), strict=True):
         if code in found:

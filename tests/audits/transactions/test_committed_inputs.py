@@ -101,6 +101,7 @@ CASES: dict[str, tuple[Written, list[object]]] = {
     "a new one commits less": (begun().committed(B, 15), [("twice", None, 15)]),
     "goes back itself": (begun().committed(A, 15, 25), [("twice", None, 20)]),
     "the same offset": (begun().committed(B, 30).committed(A, 30), [("same", 20, 30)]),
+    "an old commit again": (begun().committed(B, 30).committed(A, 20).committed(B, 40).committed(A, 20), []),
     "written before, ended after": (
         begun().pending(A, 30).committed(B, 30, 40).end(A).committed(B, 50),
         [("twice", 20, 30)],
