@@ -96,6 +96,8 @@ _WORDS_OF_ROWS: Final = frozenset(
         "type",
         "crc",
         "relation",
+        "cause",
+        "confidence",
         "transaction_outcome",
         "original_transaction_outcome",
     }

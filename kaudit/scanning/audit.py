@@ -61,7 +61,7 @@ from kaudit.scanning.result_parts import ResultWithoutFindings, ScanFindings
 from kaudit.scanning.summaries import coverage_of, digests_of, partition_summary, segment_rows, total
 from kaudit.scanning.versions import AUTO, ReadLevels, feature_levels, given_version, inferred_versions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
-from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
+from kaudit.source.layout import CLUSTER_METADATA, Layout, PartitionDirectory, Unreadable
 
 if TYPE_CHECKING:
     from kaudit.scanning.log_comparison import ComparedLogs
@@ -232,6 +232,7 @@ class Audit:
             [replace(scan_wide, coordinator=group.coordinator, clock=group.clock) for group in groups],
             copies,
             None if logs is None else logs.events,
+            [directory for directory in self.layout.everything if directory.topic == CLUSTER_METADATA],
         )
         evidence = Evidence(
             self.layout.leftover_files,

@@ -1,7 +1,7 @@
 """What to audit and how, as every engine takes it. Each option is declared here once: command line, kaudit.toml and kaudit.scan derive it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -13,6 +13,7 @@ from kaudit.errors import UsageError
 from kaudit.model.application_logs import ApplicationLogs
 from kaudit.model.json_record import rfc3339
 from kaudit.source.kafka.options import ClusterOptions
+from kaudit.source.layout import PartitionDirectory
 from kaudit.source.option import DeclaredField, Option, declared_fields, milliseconds, parse_int64s, parse_time
 
 _FILTERS, _LOG, _READING = "Filters", "About the log", "Reading"
@@ -47,8 +48,8 @@ class ScanOptions(Struct, frozen=True):
 
     `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are recorded; any of them replaces what would be
     found among the inputs. `require_all`: nothing is audited unless every input, and all that was asked for, is there.
-    `logs` is what the logs of brokers and clients say, once they were read; without `takes_logs` none are. `contents`: every batch, or record with that depth, is compared with
-    those before it. `listed_transactions`: of so many transactions, the newest, the inputs are listed. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
+    `logs` is what the logs of brokers and clients say, once they were read; without `takes_logs` none are. `contents`: the --identity
+    by which each record of a partition is compared with those before it. `listed_transactions`: of so many transactions, the newest, the inputs are listed. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
     """
 
     paths: Sequence[str]
@@ -213,7 +214,7 @@ class ScanOptions(Struct, frozen=True):
     ] = False
     logs: ApplicationLogs | None = None
     takes_logs: bool = True
-    contents: bool = False
+    contents: Callable[[PartitionDirectory], str] | None = None
     listed_transactions: int = 0
     chunk_bytes: int | None = None
 

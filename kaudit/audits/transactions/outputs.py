@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from kaudit.audits.replicas.log_tail import placed_batches_from
 from kaudit.audits.transactions.marker_outcomes import Markers
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
+from kaudit.formats.errors import WireError
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, CONTROL_FLAG, NO_OFFSET
 from kaudit.model.exactly_once import EndOfTransaction, OutputRange
 from kaudit.model.internal_topics import GROUPS
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.content_rows import NO_KEY, record_contents
+from kaudit.reading.content_rows import NO_KEY, key_of, read_batch, records_of
+from kaudit.reading.record_content import content_of
 from kaudit.reading.rows import Rows
 from kaudit.source.layout import PartitionDirectory
 
@@ -160,8 +162,8 @@ def _records(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return content and key of each record of one transaction in one partition."""
     first, marker, producer_id = (int(row[name]) for name in ("first_offset", "marker_offset", "producer_id"))
-    contents: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
-    keys: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+    contents: list[int] = []
+    keys: list[int] = []
     room = _MOST_BYTES
     for segment, batches in placed_batches_from(directory, open_source, first):
         own = batches[
@@ -172,16 +174,18 @@ def _records(
         room -= int(own["size"].sum())
         if room < 0:
             return None
-        if len(own):
-            with closing(open_source(directory.segments[segment])) as source:
-                found, undecoded = record_contents(own, segment, source)
-            if undecoded:
-                return None
-            contents.append(found["content"])
-            keys.append(found["key"])
+        with closing(open_source(directory.segments[segment])) as source:
+            for position, size in zip(own["position"].tolist(), own["size"].tolist(), strict=True):
+                try:
+                    for record in records_of(read_batch(source, position, size)):
+                        contents.append(content_of(record))
+                        keys.append(key_of(record))
+                except (WireError, ValueError):
+                    return None
         if int(batches["base_offset"][-1]) >= marker:
             break
-    return np.concatenate(contents), np.concatenate(keys)
+    columns = np.array([contents, keys], dtype=np.uint64).view(np.int64)
+    return columns[0], columns[1]
 
 
 def alternate(commits: Sequence[int], ends: NDArray[np.int64]) -> bool:

@@ -23,6 +23,7 @@ from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Finding
 from kaudit.model.impact import Impact
+from kaudit.model.ledger import LedgerResult, RecordRange, RepeatedRange, TopicLedger, mapped_ranges
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, TimelineResult
@@ -35,6 +36,8 @@ from kaudit.report.render_options import Decide, RenderOptions, Row, Tables
 from kaudit.scanning.summaries import partition_summary, segment_rows
 
 SCHEMA = "kaudit.tables/1"
+_MAPPED_ROWS = 10_000
+"""Ranges of a map of offsets that are packed at once."""
 
 
 def scan_tables(result: ScanResult, options: RenderOptions) -> Tables:
@@ -51,6 +54,36 @@ def producers_tables(result: ProducersResult, options: RenderOptions) -> Tables:
 def diff_tables(result: DiffResult, options: RenderOptions) -> Tables:
     """Return the scan's tables, and one row for each replica of each partition compared."""
     return _tables(result.scan, options, {"comparisons": list(_compared(result))})
+
+
+def ledger_tables(result: LedgerResult, options: RenderOptions) -> Tables:
+    """Return the scan's tables, the ranges of records that differ, and the maps of offsets."""
+    tables = _tables(result.scan, options, {"record_ranges": list(_record_ranges(result))})
+    return replace(tables, streamed=("offset_map",), pieces=_mapped(result))
+
+
+def _record_ranges(result: LedgerResult) -> Iterator[Row]:
+    for ledger in result.ledgers:
+        kinds: Mapping[str, Sequence[RecordRange | RepeatedRange]] = {
+            "missing": ledger.missing_ranges,
+            "repeated": ledger.repeated_ranges,
+            "only-in-target": ledger.only_in_target_ranges,
+            "pending": ledger.pending_ranges,
+        }
+        for kind, ranges in kinds.items():
+            for each in ranges:
+                yield {**_topics(ledger), "difference": kind, **each.to_dict()}
+
+
+def _mapped(result: LedgerResult) -> Iterator[tuple[str, bytes]]:
+    for ledger in result.ledgers:
+        rows = ({**_topics(ledger), **each._asdict()} for each in mapped_ranges(ledger.map_file))
+        while piece := list(islice(rows, _MAPPED_ROWS)):
+            yield "offset_map", to_ipc("offset_map", piece)
+
+
+def _topics(ledger: TopicLedger) -> Row:
+    return {"source_topic": ledger.source, "target_topic": ledger.target}
 
 
 def _compared(result: DiffResult) -> Iterable[Row]:

@@ -172,8 +172,8 @@ _INSPECT = (
 )
 
 _DUPLICATES = (
-    "The rows of `kaudit dedup` ([consumers.md](consumers.md)): batches, with `--depth records` records. Times are milliseconds\n"
-    "since the epoch as int64."
+    "The rows of `kaudit dedup` ([consumers.md](consumers.md)): `duplicate` is a record, `range` repeats in a row, which JSON has in\n"
+    "`summary.ranges`. Times are milliseconds since the epoch as int64."
 )
 _TRANSACTIONS = (
     "The rows of `kaudit transactions` ([exactly-once.md](exactly-once.md)) as Parquet. In JSON each transaction has its inputs and\n"
