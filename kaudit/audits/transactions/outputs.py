@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.audits.replicas.log_tail import placed_batches_from
 from kaudit.audits.transactions.marker_outcomes import Markers
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.formats.errors import WireError
@@ -17,6 +16,7 @@ from kaudit.model.exactly_once import EndOfTransaction, OutputRange
 from kaudit.model.internal_topics import GROUPS
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import NO_KEY, key_of, read_batch, records_of
+from kaudit.reading.log_tail import placed_batches_from
 from kaudit.reading.record_content import content_of
 from kaudit.reading.rows import Rows
 from kaudit.source.layout import PartitionDirectory
