@@ -75,7 +75,9 @@ def record_ledger(
     layouts = [_layout(side, options) for side in sides]
     found = [by_topic(layout.partitions) for layout in layouts]
     pairings, alone = pair_topics(found[0], found[1], parse_maps(request.maps))
-    pairings = [each for each in pairings if not options.topics or {each.source, each.target} & set(options.topics)]
+    chosen = [pair for pair in pairings if not options.topics or {pair.source, pair.target} & set(options.topics)]
+    pairings = _renumbered(chosen)
+    alone = {topic: reason for topic, reason in alone.items() if not options.topics or topic in options.topics}
     if not pairings:
         have = (
             f"{side.path} has {', '.join(sorted(topics)[:5]) or 'no topic'}"

@@ -69,6 +69,7 @@ class ReadPartition(Struct, frozen=True):
     cuts: Sequence[int]
     starts_late: bool
     cleaned: bool
+    damaged: bool
     unreadable: Sequence[Unreadable]
     removed: Sequence[Unreadable]
 
@@ -100,6 +101,7 @@ def read_partition(task: RecordTask, options: ScanOptions, open_source: OpenSour
         cleaned=directory.first_dirty_offset is not None
         or options.says_compacted(directory.topic)
         or reader.gaps.compacted,
+        damaged=reader.damaged,
         unreadable=reader.unreadable,
         removed=reader.removed,
     )
