@@ -22,6 +22,8 @@ from kaudit import __version__
 from kaudit.model.table_columns import (
     DUPLICATE_COLUMNS,
     DUPLICATE_TABLES,
+    GROUP_COLUMNS,
+    GROUP_TABLES,
     TRANSACTION_COLUMNS,
     TRANSACTION_TABLES,
     Column,
@@ -211,6 +213,7 @@ class _RowTables(Struct, frozen=True):
 _ROW_TABLES = {
     "inspect": _RowTables("kaudit.inspect-tables/1", INSPECT_COLUMNS, INSPECT_TABLES),
     "dedup": _RowTables("kaudit.dedup-tables/1", DUPLICATE_COLUMNS, DUPLICATE_TABLES),
+    "groups": _RowTables("kaudit.groups-tables/1", GROUP_COLUMNS, GROUP_TABLES),
     "transactions": _RowTables("kaudit.transactions-tables/1", TRANSACTION_COLUMNS, TRANSACTION_TABLES),
 }
 
