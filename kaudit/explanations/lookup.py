@@ -116,9 +116,8 @@ def _mentions(entry: Entry, name: str, kind: Kind) -> float:
     """
     if kind is Kind.ERROR:
         expression = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
-        names, title, text = (
-            len(expression.findall(part)) for part in (" ".join(entry.names), entry.title, entry.text())
-        )
+        parts = " ".join(entry.names), entry.title, entry.text()
+        names, title, text = (len(expression.findall(part)) if name in part else 0 for part in parts)
     else:
         phrase = _phrase(name)
         names, title, text = (part.count(phrase) for part in _parts(entry))
