@@ -1,6 +1,7 @@
 """The typer application, built from the modules of kaudit.cli.commands, and what --help and the reference say of a command."""
 
 import enum
+import functools
 import inspect
 import sys
 from collections.abc import Iterator
@@ -73,8 +74,9 @@ def command_tree() -> TyperGroup:
     return group
 
 
+@functools.cache
 def _command(name: str) -> TyperCommand | TyperGroup:
-    """Import and build a command."""
+    """Import and build a command: once, however many are run in this process."""
     app = typer.Typer(add_completion=False, **_SETTINGS)
     app.callback()(_root)  # typer makes a group of an application with a callback, even for one command
     app.add_typer(module_of(name).app)
