@@ -1,9 +1,10 @@
-"""Records of __consumer_offsets, as a group coordinator writes them (OffsetCommitKey, OffsetCommitValue)."""
+"""Records of __consumer_offsets, as a group coordinator writes them (OffsetCommitValue, GroupMetadataValue)."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from tests.logs import BASE_TIMESTAMP, Batch, Log, record, sealed_records
+from tests.logs import BASE_TIMESTAMP, TRANSACTIONAL, Batch, Log, marker, record, sealed_records
 
 Commit = tuple[str, str, int, int | None, int]
 """Group, topic, partition, offset (None: a tombstone), leader epoch of the last record consumed."""
@@ -36,3 +37,104 @@ def commit_log(*batches: Sequence[Commit]) -> bytes:
     for commits in batches:
         content += commit_batch(log.append(Batch(count=len(commits))), commits)
     return content
+
+
+def _bytes(value: bytes) -> bytes:
+    return struct.pack(">i", len(value)) + value
+
+
+def _assignment(places: Sequence[tuple[str, int]]) -> bytes:
+    """ConsumerProtocolAssignment of version 0, one entry for each partition."""
+    entries = (_text(topic) + struct.pack(">ii", 1, partition) for topic, partition in places)
+    return struct.pack(">hi", 0, len(places)) + b"".join(entries) + struct.pack(">i", -1)
+
+
+def group_value(generation: int, members: Mapping[str, Sequence[tuple[str, int]]]) -> bytes:
+    """GroupMetadataValue of version 3: members with what they are assigned."""
+    none = struct.pack(">h", -1)
+    return b"".join(
+        [
+            struct.pack(">h", 3) + _text("consumer") + struct.pack(">i", generation),
+            (_text("range") + _text(next(iter(members))) if members else none + none),
+            struct.pack(">qi", BASE_TIMESTAMP, len(members)),
+            *(
+                _text(name)
+                + none
+                + _text(f"client-{name}")
+                + _text("/10.0.0.1")
+                # rebalance and session timeout, subscription, assignment
+                + struct.pack(">ii", 60_000, 45_000)
+                + _bytes(b"")
+                + _bytes(_assignment(places))
+                for name, places in members.items()
+            ),
+        ]
+    )
+
+
+class GroupLog:
+    """Writes a partition of __consumer_offsets as a coordinator does, a millisecond for each batch unless it waits."""
+
+    def __init__(self) -> None:
+        self.log = Log()
+        self.content = b""
+        self.leader_epoch = 0
+
+    def commit(
+        self,
+        group: str,
+        *offsets: int | None,
+        epoch: int = 0,
+        producer: tuple[int, int] | None = None,
+        outcome: bool | None = True,
+    ) -> "GroupLog":
+        """Commits of orders-0, one batch each; of a producer: each in a transaction of this outcome, None: not yet."""
+        for offset in offsets:
+            who = (-1, -1, -1) if producer is None else (*producer, 0)
+            flags = 0 if producer is None else TRANSACTIONAL
+            batch = self.log.append(Batch(*who, attributes=flags, leader_epoch=self.leader_epoch))
+            self.content += commit_batch(batch, [(group, "orders", 0, offset, epoch)])
+            if producer is not None and outcome is not None:
+                self.end(*producer, commit=outcome)
+        return self
+
+    def end(self, producer_id: int, epoch: int, *, commit: bool = True) -> "GroupLog":
+        """The marker of a transaction."""
+        self.content += self.log.append(marker(producer_id, epoch, commit=commit)).encode()
+        return self
+
+    def members(self, group: str, generation: int, *names: str) -> "GroupLog":
+        """The group is stable; the first member has orders-0. Without members it is empty."""
+        places = {name: [("orders", 0)] if name == names[0] else [] for name in names}
+        return self._metadata(group, group_value(generation, places))
+
+    def ended(self, group: str) -> "GroupLog":
+        """A tombstone of the group."""
+        return self._metadata(group, None)
+
+    def _metadata(self, group: str, value: bytes | None) -> "GroupLog":
+        batch = self.log.append(Batch(leader_epoch=self.leader_epoch))
+        self.content += sealed_records(batch, [record(0, struct.pack(">h", 2) + _text(group), value)])
+        return self
+
+    def wait(self, milliseconds: int) -> "GroupLog":
+        """Let time pass."""
+        self.log.clock += milliseconds
+        return self
+
+    def compacted(self, offsets: int) -> "GroupLog":
+        """Leave offsets out, as the log cleaner does."""
+        self.log.skip(offsets)
+        return self
+
+    def moved(self) -> "GroupLog":
+        """The partition gets another leader: the coordinator moves."""
+        self.leader_epoch += 1
+        return self
+
+    def write(self, directory: Path, number: int = 0) -> Path:
+        """Write the partition below `directory`."""
+        partition = directory / f"__consumer_offsets-{number}"
+        partition.mkdir(parents=True)
+        (partition / f"{0:020d}.log").write_bytes(self.content)
+        return directory

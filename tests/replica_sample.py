@@ -1,4 +1,4 @@
-"""samples/replicas and samples/retries: the logs that three brokers and careless producers leave, made by hand.
+"""samples/replicas, samples/retries and samples/mirror: the logs that brokers, careless producers and a mirror leave, made by hand.
 
 Run: python -m tests.replica_sample.
 """
@@ -78,8 +78,27 @@ def bumped() -> Log:
     return log
 
 
+def mirrored() -> tuple[Log, Log]:
+    """Orders, and what a mirror made of them that was killed: one is missing, four are there again, one overtook another."""
+    source, mirror = Log(), Log()
+    orders = [
+        source.append(Batch(payload=b"order %d" % number, key=b"customer %d" % (number % 3))) for number in range(30)
+    ]
+    copied = [*orders[:11], *orders[12:20], *orders[16:24], orders[27], *orders[24:27], *orders[28:]]
+    for order in copied:
+        mirror.append(order, keep_time=True)
+    mirror.append(Batch(payload=b"order 7b", key=b"customer 1"))
+    for order in (source.append(Batch(payload=b"order %d" % number, key=b"customer 0")) for number in range(30, 34)):
+        if order.payload != b"order 33":  # not copied yet
+            mirror.append(order, keep_time=True)
+    return source, mirror
+
+
 def write(target: Path) -> None:
-    """Write both samples below `target`."""
+    """Write the samples below `target`."""
+    for side, topic, log in zip(("source", "target"), ("orders-0", "primary.orders-0"), mirrored(), strict=True):
+        shutil.rmtree(target / "mirror" / side, ignore_errors=True)
+        log.write(target / "mirror" / side / topic)
     for broker, partitions in replicas().items():
         directory = target / "replicas" / broker
         shutil.rmtree(directory, ignore_errors=True)

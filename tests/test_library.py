@@ -1,5 +1,6 @@
 """kaudit from Python: the same answers as the command, nothing loaded before its time, nothing printed."""
 
+import html
 import json
 import subprocess
 import sys
@@ -97,6 +98,92 @@ def test_the_keywords_are_options_of_an_audit_with_their_defaults():
     assert {name: each.default for name, each in parameters.items() if name != "jobs"} == {
         name: fields[name].default for name in parameters if name != "jobs"
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"topics": "orders"}, r"topics: 'orders' is one value; give a list: topics=['orders']"),
+        ({"select": "KA3"}, r"select: 'KA3' is one value; give a list: select=['KA3']"),
+        ({"producer_ids": 7}, "producer_ids: 7 is one value; give a list: producer_ids=[7]"),
+        ({"partitions": ["3"]}, "partitions ['3']: Expected `int`, got `str`"),
+        ({"partitions": {-1}}, "partitions -1: less than 0"),
+        ({"log_start_offset": -1}, "log_start_offset -1: less than 0"),
+        ({"broker_version": 3.9}, "broker_version 3.9: Expected `str`, got `float`"),
+        ({"depth": "deep"}, "depth 'deep': Invalid enum value 'deep'"),
+        ({"since": 5.5}, "since 5.5: not a time; give a datetime or text"),
+        ({"until": "yesterday"}, "until yesterday: not a time; write"),
+        ({"now": datetime.now}, "not a time; give a datetime"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_value_of_another_type_is_refused_by_the_name_of_its_keyword(options, says):
+    with pytest.raises(kaudit.UsageError) as refused:
+        kaudit.scan("samples/clean", **options)
+    assert says in str(refused.value)
+
+
+def test_choices_and_times_are_texts_or_values():
+    typed = kaudit.scan("samples/zombie", depth=Depth.HEADERS, since=datetime(2026, 11, 21, 6, 26, tzinfo=UTC))
+    texts = kaudit.scan(Path("samples/zombie"), depth="headers", since="2026-11-21T06:26:00Z", topics=iter(()))
+    assert typed.findings == texts.findings != []
+
+
+def test_a_result_shows_itself_in_one_line_and_as_a_page():
+    result = kaudit.scan("samples/zombie")
+    assert repr(result) == (
+        "<ScanResult 1 error, 1 warning, 3 notes; 3 partitions, 13 batches: "
+        "no record is known to be lost or written twice (1 error, 1 warning)>"
+    )
+    assert result.verdict is not None
+    text, frame = result._repr_html_().split("<iframe ", 1)
+    page = html.unescape(frame.partition('srcdoc="')[2].partition('"')[0])
+    assert html.unescape(text) == "".join(f"<div>{line}</div>" for line in result.verdict.lines)
+    assert page.startswith("<!doctype html>")
+    assert "KA201 stale-epoch" in page
+
+
+def test_incidents_are_those_of_the_json_document(capsys):
+    lossy = kaudit.scan("samples/damaged")
+    run(["scan", "samples/damaged", "--isolated", "--output-format", "json", "-q"])
+    document = json.loads(capsys.readouterr().out)
+    expected = [(each["id"], each["title"], each["checks"]) for each in document["incidents"]]
+    assert [(each.id, each.title, each.checks) for each in lossy.incidents] == expected != []
+
+
+def test_findings_as_an_arrow_table_have_their_costs_in_typed_columns():
+    result = kaudit.scan("samples/damaged")
+    table = result.to_arrow()
+    assert table.num_rows == len(result.findings) > 0
+    assert {str(table.schema.field(name).type) for name in ("records_lost_at_least", "offset", "producer_id")} == {
+        "int64"
+    }
+    assert str(table.schema.field("invisible_since_timestamp").type) == "timestamp[ms, tz=UTC]"
+    rows = table.to_pylist()
+    assert [row["records_lost_at_most"] for row in rows] == [
+        found.impact.records_lost_at_most for found in result.findings
+    ]
+    assert [row["next"] for row in rows] == [list(found.next) for found in result.findings]
+
+
+def test_a_frame_of_a_library_that_is_not_installed(monkeypatch):
+    result = kaudit.scan("samples/clean")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(kaudit.UsageError, match=r"^to_polars\(\) needs polars: "):
+        result.to_polars()
+    monkeypatch.setattr("kaudit.library.find_spec", lambda name: None)
+    with pytest.raises(kaudit.UsageError, match=r"^to_arrow\(\) needs an extra: .*pip install "):
+        result.to_arrow()
+
+
+@pytest.mark.spark
+def test_findings_as_frames_of_pandas_and_polars():
+    result = kaudit.scan("samples/damaged")
+    codes = [found.code for found in result.findings]
+    pandas, polars = result.to_pandas(), result.to_polars()
+    assert list(pandas["code"]) == polars["code"].to_list() == codes
+    assert str(pandas.dtypes["offset"]) == "int64[pyarrow]"
+    assert str(polars.schema["offset"]) == "Int64"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Writes samples/{producer-ids,coordinator,side-files,consumed-offsets}: logs that their witnesses contradict, made by hand.
+"""Writes samples/{producer-ids,coordinator,side-files,consumed-offsets,committed-offsets}: logs that their witnesses contradict, made by hand.
 
 Run: python -m tests.witness_samples.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.commits import commit_log
+from tests.commits import GroupLog, commit_log
 from tests.crafted_sample import DAY_MS, snapshot
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records
 
@@ -150,11 +150,26 @@ def consumed_offsets(target: Path) -> None:
         (directory / f"{0:020d}.log").write_bytes(commit_log(commits))
 
 
+def committed_offsets(target: Path) -> None:
+    """Groups whose committed offsets do not only go forward: a consumer that sought back, a zombie, a reset, an expiry."""
+    sought = GroupLog().members("billing", 1, "m-1").commit("billing", 100, 200).wait(600_000).commit("billing", 40, 60)
+    zombie = GroupLog()
+    for own in (105, 110, 118):
+        zombie.commit("sink", own, producer=(31, 0)).wait(30_000).commit("sink", 100, producer=(30, 0)).wait(30_000)
+    reset = GroupLog().members("reports", 1, "m-1").commit("reports", 500).wait(60_000).members("reports", 2)
+    reset.wait(60_000).commit("reports", 0, epoch=-1).wait(60_000).members("reports", 3, "m-1").commit("reports", 120)
+    expired = GroupLog().members("nightly", 1, "m-1").commit("nightly", 900).members("nightly", 2).wait(8 * DAY_MS)
+    expired.commit("nightly", None).ended("nightly").wait(DAY_MS).members("nightly", 1, "m-2").commit("nightly", 50)
+    for number, log in enumerate((sought, zombie, reset, expired)):
+        log.write(target, number)
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "producer-ids": producer_ids,
     "coordinator": coordinator,
     "side-files": side_files,
     "consumed-offsets": consumed_offsets,
+    "committed-offsets": committed_offsets,
 }
 
 

@@ -118,7 +118,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def count_repeats_command(self) -> str:
         """The command that counts the repeated records of the partition, however they were batched."""
-        return self._on_files("dedup", "--depth", "records")
+        return self._on_files("dedup")
 
     def producers_command(self, *options: str) -> str:
         """The command that lists the producer ids of the partition."""

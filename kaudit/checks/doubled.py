@@ -1,14 +1,17 @@
-"""What lines of logs and the bytes both show: said once, with what each of them adds."""
+"""What lines of logs, the bytes and other copies show of one thing: said once, with what each of them adds."""
 
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from kaudit.checks.log.log_end import log_ends_early
 from kaudit.checks.registry import CHECKS
 from kaudit.checks.replicas.records_cut_off import records_cut_off
 from kaudit.checks.replicas.replicas_diverged import replicas_diverged
-from kaudit.model.finding import Finding, Severity
+from kaudit.checks.sidefiles.checkpoints import checkpoint_disagrees
+from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.logged_incidents import LoggedIncident
+from kaudit.model.replicas import PartitionComparison, Relation
 
 
 def without_doubled(findings: Sequence[Finding]) -> Sequence[Finding]:
@@ -44,6 +47,33 @@ def _bounded(finding: Finding, lost: Sequence[Finding]) -> Finding:
             most = whole.impact.records_lost_at_most
             return replace(finding, impact=replace(finding.impact, records_lost_at_most=most))
     return finding
+
+
+def kept_by_others(findings: Sequence[Finding], comparison: PartitionComparison) -> list[Finding]:
+    """Return the findings; ends of logs that a copy lacks cost nothing where the copy that it follows holds these offsets."""
+    holder = comparison.reference
+    lacking = [(gap.first_offset, gap.last_offset) for gap in comparison.gaps if holder in gap.missing_on]
+    return [_kept(finding, comparison, lacking) for finding in findings]
+
+
+def _kept(finding: Finding, comparison: PartitionComparison, lacking: Sequence[tuple[int, int]]) -> Finding:
+    first, last, holder = finding.offset, finding.last_offset, comparison.reference
+    if finding.code not in (log_ends_early.code, checkpoint_disagrees.code) or first is None or last is None:
+        return finding
+    if holder is None or comparison.relations.get(finding.replica or "") is not Relation.BEHIND:
+        return finding
+    end = comparison.end_offsets[holder]
+    if end <= first or any(begin <= last and first <= stop for begin, stop in lacking):
+        return finding
+    left = max(last + 1 - end, 0)
+    least, most = finding.impact.records_lost_at_least or 0, finding.impact.records_lost_at_most
+    impact = replace(
+        finding.impact,
+        records_lost_at_least=min(least, left),
+        records_lost_at_most=0 if not left else None if most is None else min(most, left),
+    )
+    kept = [] if left else [Explanation(f"{holder} holds these offsets", innocent=True)]
+    return replace(finding, impact=impact, explanations=[*finding.explanations, *kept])
 
 
 def _of_lines(finding: Finding) -> bool:

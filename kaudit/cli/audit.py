@@ -19,6 +19,7 @@ from kaudit.cli.settings import Settings
 from kaudit.engines.engine import Engine
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.model.ledger import LedgerResult
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
@@ -35,7 +36,7 @@ if TYPE_CHECKING:  # a scan needs none of the tables of producers
 
 _NAMED = 3
 """Things with one reason that have a line each; of more the first are named in one."""
-_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult)
+_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult, LedgerResult)
 
 
 def request_of(settings: Settings, paths: Sequence[str], options: AuditOptions, **others: bool) -> AuditRequest:
@@ -132,6 +133,10 @@ class Recording:
         self._stack = stack
         self.recorded: dict[str | None, RecordedScan] = {}
         self.listed: EngineTables | None = None
+
+    def held(self, result: "AbstractContextManager[LedgerResult]") -> LedgerResult:
+        """Return a result whose files are kept until the report is written."""
+        return self._stack.enter_context(result)
 
     def list(self, listing: "AbstractContextManager[ListedProducers]") -> ProducersResult:
         """Return a list of producers; its tables are kept."""

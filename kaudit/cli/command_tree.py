@@ -19,10 +19,18 @@ from kaudit.cli.settings import INPUTS, Version, configurable_options
 _SHORT_HELP = """\
 kaudit audits Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why.
 
-  kaudit scan /var/lib/kafka/data            audit a broker's log directory
-  kaudit timeline --producer-id 42 orders-3  one producer's history in a partition
+What was lost, what is there twice, what blocks consumers?
+  kaudit scan /var/lib/kafka/data
+Which copy is right?
+  kaudit diff /backup/broker1 /backup/broker2
+Which records do consumers get twice?
+  kaudit dedup /var/lib/kafka/data/orders-3
+What did this producer do?
+  kaudit timeline --producer-id 42 /var/lib/kafka/data
+What does this line of a log mean?
+  tail -50 server.log | kaudit explain -
 
-kaudit --help lists all commands, kaudit checks all checks.
+kaudit --help lists all commands, kaudit COMMAND --help the options of one.
 """
 
 _EXIT_CODES = (

@@ -79,7 +79,9 @@ def _compare_replicas(request: AuditRequest, replicas: Sequence[Replica], engine
     refuse_urls(request, "diff writes to a directory")
 
     def produce(progress: Progress, recording: Recording) -> DiffResult:
-        compared = request.selection.of_diff(diff(request.options, replicas, progress, each=engine.each_partition))
+        compared = request.selection.of_comparison(
+            diff(request.options, replicas, progress, each=engine.each_partition)
+        )
         for replica in replicas if request.shows_histories("diff") else ():
             # a replica that none of the partitions are on has nothing to record
             with suppress(NothingToAuditError):

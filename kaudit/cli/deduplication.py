@@ -14,7 +14,7 @@ from kaudit.cli.request import nothing_audited
 from kaudit.cli.targets import write_rows
 from kaudit.engines import local
 from kaudit.errors import NothingToAuditError
-from kaudit.listings.duplicates import DuplicateListing
+from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing
 from kaudit.report.console import visible
 from kaudit.report.text.duplicates import document, duplicate_rows, jsonl, not_compared, summary_text
 from kaudit.report.text.inspect_table import table
@@ -27,14 +27,19 @@ if TYPE_CHECKING:
 _IN_MEMORY = 16_000_000
 """Characters of a table that are held in memory."""
 
+_RANGES_SHOWN = 10
+"""Ranges shown above the rows, without --verbose."""
 
-def run_dedup(options: ScanOptions, output: RowOutput, isolation_level: str, display: DisplayOptions) -> int:
+
+def run_dedup(
+    options: ScanOptions, output: RowOutput, isolation_level: str, identity: str | None, display: DisplayOptions
+) -> int:
     """List the duplicates in every format asked for; return the exit code."""
     targets = parse_row_targets(output.output_format or (), output.output, options.paths)
     names = output.redaction.redactor()
     try:
         with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-            listing = local.duplicates(options, progress)
+            listing = local.duplicates(options, progress, identity)
     except NothingToAuditError as error:
         # whoever parses stdout gets a valid document also now
         if names is not None:
@@ -71,6 +76,7 @@ def _write(
         assert target.file is not None
         write_rows("dedup", rows, target.file, shown().scan.inputs)
         return
+    rows = (row for row in rows if row["row"] == "duplicate")  # the summary has the ranges
     if target.form == "jsonl":
         pieces = jsonl(rows, shown, isolation_level)
     elif target.form == "json":
@@ -87,15 +93,16 @@ def _text(
     isolation_level: str,
     display: DisplayOptions,
 ) -> Iterator[str]:
-    """Yield the totals, which are known when all rows have been read, then the rows: they wait in a file where they are many."""
+    """Yield totals and ranges, known when all rows have been read, then with --verbose the rows: many wait in a file."""
     console = console_of(target, display.terminal)
     with tempfile.SpooledTemporaryFile(
         _IN_MEMORY, "w+", encoding="utf-8", errors="surrogateescape", newline=""
     ) as held:
-        held.writelines(table(rows, console))
+        each = (row for row in rows if display.verbose)
+        held.writelines(table(each, console))
         any_row = held.tell() > 0
         held.seek(0)
-        yield from summary_text(shown(), console, isolation_level)
+        yield from summary_text(shown(), console, isolation_level, MAX_RANGES if display.verbose else _RANGES_SHOWN)
         if any_row:
             yield "\n"
         yield from held

@@ -1,7 +1,7 @@
 """Runs `kaudit attempts`: reads segments and server logs, and writes the attempts that they show."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -32,8 +32,13 @@ _MAX_EVENTS = 1_000_000
 """Events that are kept; they take a gigabyte."""
 
 
-def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None, redaction: Redaction) -> ExitCode:
-    """Write the attempts to `output`, None for stdout; return the exit code. Raises UsageError for options that mean nothing."""
+def run_attempts(
+    paths: Sequence[str], asked: ScanOptions, output: str | None, redaction: Redaction, *, quiet: bool
+) -> ExitCode:
+    """Write the attempts to `output`, None for stdout; return the exit code. Raises UsageError for options that mean nothing.
+
+    `quiet`: only what could not be read is said, not how the attempts were made.
+    """
     place = output_file(output, [*paths, *asked.server_logs, *asked.client_logs])
     options = replace(asked, paths=paths)
     layout = chosen_input(options)
@@ -47,17 +52,20 @@ def run_attempts(paths: Sequence[str], asked: ScanOptions, output: str | None, r
         sys.stderr.write(f"kaudit: {visible(text if names is None else names.text(text))}\n")
 
     code = _code(options, layout, given)
-    made = Reconstruction(_evidence(asked, layout, given, say), open_segment)
+    made = Reconstruction(_evidence(asked, layout, given, say, quiet=quiet), open_segment)
     encode = msgspec.json.Encoder().encode
     lines = made.lines() if names is None else map(names.learned, made.lines())
     write_pieces(place, (encode(line).decode() + "\n" for line in lines))
-    for log in made.logs:
-        say(_clock(log))
-    written = ", ".join(f"{count:,} {what}" for what, count in sorted(made.account.written.items()))
-    say(f"written: {written or 'no attempts'}")
-    for note in made.account.notes():
-        say(note)
+    for line in [*([] if quiet else _remarks(made)), *made.account.problems()]:
+        say(line)
     return code
+
+
+def _remarks(made: Reconstruction) -> Iterator[str]:
+    yield from (_clock(log) for log in made.logs)
+    written = ", ".join(f"{count:,} {what}" for what, count in sorted(made.account.written.items()))
+    yield f"written: {written or 'no attempts'}"
+    yield from made.account.notes()
 
 
 def _paths(layout: Layout, given: GivenLogs) -> list[str]:
@@ -66,14 +74,17 @@ def _paths(layout: Layout, given: GivenLogs) -> list[str]:
     return [*logs, *(skipped.path for skipped in given.skipped), *(one.directory for one in layout.everything)]
 
 
-def _evidence(asked: ScanOptions, layout: Layout, given: GivenLogs, say: Callable[[str], None]) -> Evidence:
+def _evidence(
+    asked: ScanOptions, layout: Layout, given: GivenLogs, say: Callable[[str], None], *, quiet: bool
+) -> Evidence:
     """Read the logs. Raises UsageError if it is not known which release's rules to ask."""
     settings = BrokerSettings()
     events = _events(given, settings, say)
     release = settings.version if asked.broker_version == "auto" else asked.broker_version
     if release is None and not layout.partitions:
         release = newest_writing(events)
-        say(f"no line names the broker's release: it is taken for {release}; --broker-version says another")
+        if not quiet:
+            say(f"no line names the broker's release: it is taken for {release}; --broker-version says another")
     if release is None:
         raise UsageError("no server log names the broker's release: pass --broker-version")
     try:

@@ -176,7 +176,13 @@ def diff_result(
     )
     if separate:
         more = f" and {len(separate) - 1} more" if len(separate) > 1 else ""
-        not_audited.append(NotAudited(separate[0] + more, "copies of different logs: not compared with one another"))
+        not_audited.append(
+            NotAudited(
+                separate[0] + more,
+                "copies of different logs: not compared with one another; 'kaudit diff --by records' compares the records of a topic "
+                "with those of its copy in another cluster",
+            )
+        )
     scan = ScanResult(
         inputs=[replica.path for replica in replicas],
         broker_version=BrokerVersions("auto", None, None, None, ("replicas are alike under every version",)),

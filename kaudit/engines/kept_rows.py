@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from kaudit.audits.repeats.identities import TopicIdentities
 from kaudit.audits.repeats.suspects import Room, SuspectRows
 from kaudit.engines.rows import Rows, sink_itself
 from kaudit.errors import UsageError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACTIVITY",
     "HISTORIES",
+    "TopicIdentities",
     "build_timelines",
     "duplicate_listing",
     "listed_producers",

@@ -74,21 +74,22 @@ class LocalEngine(Engine):
             yield from _advancing(work, pool.map(one, work), progress)
 
     @staticmethod
-    def duplicates(options: ScanOptions, progress: Progress) -> "DuplicateListing":
-        """Audit, and compare every batch of data with those before it, or every record with `--depth records`.
+    def duplicates(options: ScanOptions, progress: Progress, identity: str | None = None) -> "DuplicateListing":
+        """Audit, and compare every record with those before it, by an identity or by that which its topic's records have.
 
-        Raises as `audited` does.
+        Raises as `audited` does, and UsageError for an identity that there is not.
         """
         keep_freed_memory()
         found: list[tuple[PartitionAudit, object]] = []
+        choice = listings().TopicIdentities(identity, open_segment)
 
         def close(partition: PartitionAudit, kept: "SuspectRows") -> None:
             if partition.directory.topic not in INTERNAL_TOPICS:
-                found.append((partition, kept.of(partition.directory, compacted=partition.compacted)))
+                directory = partition.directory
+                found.append((partition, kept.of(directory, choice.of(directory), compacted=partition.compacted)))
 
-        pieces = _RECORD_PIECE_BYTES if options.depth is Depth.RECORDS else None
-        asked = replace(options, contents=True, takes_logs=False)
-        audit = _audit(asked, progress, listings().suspects(), close, pieces)
+        asked = replace(options, depth=Depth.RECORDS, contents=choice.of, takes_logs=False)
+        audit = _audit(asked, progress, listings().suspects(), close, _RECORD_PIECE_BYTES)
         listing: DuplicateListing = listings().duplicate_listing(audit.result(), found, open_segment)
         return listing
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kaudit.checks.command_line import quote
 from kaudit.diff.audit import Task, compare_task, diff_result, replicas_of_brokers, tasks
 from kaudit.engines.engine import EachPartition
 from kaudit.engines.local import LOCAL
@@ -48,7 +49,17 @@ def _require_common(replicas: Sequence[Replica], work: Sequence[Task]) -> None:
         raise NothingToAuditError(f"nothing to compare under {where}: no segment was found")
     if all(len(task.holders) < 2 and not task.separate for task in work):
         have = [f"{replica.path} has {_partitions(replica.name, work)}" for replica in replicas]
-        raise NothingToAuditError(f"nothing to compare: no two of these have a partition in common: {'; '.join(have)}")
+        raise NothingToAuditError(
+            f"nothing to compare: no two of these have a partition in common: {'; '.join(have)}{_by_records(replicas)}"
+        )
+
+
+def _by_records(replicas: Sequence[Replica]) -> str:
+    """Return which command compares topics that are copies of one another, and no replicas."""
+    if len(replicas) != 2:
+        return ""
+    paths = " ".join(quote(replica.path) for replica in replicas)
+    return f"; 'kaudit diff --by records {paths}' compares a source's topics with their copies, record by record"
 
 
 def _partitions(name: str, work: Sequence[Task]) -> str:

@@ -7,13 +7,16 @@ from msgspec.structs import replace
 
 from kaudit.audits.repeats.duplicates import DuplicateReader
 from kaudit.audits.repeats.suspects import PartitionDuplicates, ReportedRepeat
-from kaudit.model.duplicates import Duplicate, DuplicateCounts
+from kaudit.model.duplicates import Duplicate, DuplicateCounts, RepeatedRange
 from kaudit.model.producer_patterns import RepeatedBatch, RepeatedEpoch, RepeatedSession
 from kaudit.model.result import ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.source.layout import Unreadable
+
+MAX_RANGES = 1000
+"""Ranges kept to be shown above the rows."""
 
 
 class PartitionTotal(Struct, frozen=True):
@@ -28,8 +31,10 @@ class PartitionTotal(Struct, frozen=True):
     more: int
     unread: int
     undecoded: int
-    known_keys: int | None
-    without_key: int | None
+    known_keys: int
+    without_key: int
+    identity: str
+    """By which records were compared, as `--identity` names it."""
 
 
 class DuplicateListing(Struct):
@@ -42,13 +47,20 @@ class DuplicateListing(Struct):
     failed: list[Unreadable] = field(default_factory=list)
     """Files that could not be read again, of the partitions that have been listed."""
 
-    def duplicates(self, *, read_committed: bool) -> Iterator[tuple[PartitionDuplicates, Duplicate]]:
-        """Yield the duplicates partition by partition, in offset order; with `read_committed` those that such consumers read."""
-        self.totals, reads = [], FailedReads(self.open_source)
+    ranges: list[tuple[PartitionDuplicates, RepeatedRange]] = field(default_factory=list)
+    """The first MAX_RANGES ranges of repeats of the partitions that have been listed."""
+    range_count: int = 0
+
+    def found(self, *, read_committed: bool) -> Iterator[tuple[PartitionDuplicates, Duplicate | RepeatedRange]]:
+        """Yield the duplicates partition by partition, and their ranges; with `read_committed` those that such consumers read."""
+        self.totals, self.ranges, self.range_count, reads = [], [], 0, FailedReads(self.open_source)
         for partition in self.partitions:
             reader = DuplicateReader(partition, reads)
-            for duplicate in reader.duplicates(read_committed=read_committed):
-                yield partition, duplicate
+            for found in reader.found(read_committed=read_committed):
+                if isinstance(found, RepeatedRange):
+                    self.range_count += 1
+                    self.ranges += [(partition, found)] if len(self.ranges) < MAX_RANGES else []
+                yield partition, found
             self.totals.append(_total(partition, reader))
         self.failed = [*reads.unreadable]
 
@@ -84,4 +96,5 @@ def _total(partition: PartitionDuplicates, reader: DuplicateReader) -> Partition
         partition.undecoded,
         partition.known_keys,
         partition.without_key,
+        partition.identity,
     )

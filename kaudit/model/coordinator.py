@@ -225,10 +225,11 @@ class Committed(Struct, frozen=True):
     leader_epoch: int
 
 
-class LogEnd(Struct, frozen=True):
-    """The greatest end (exclusive) of the copies of a topic partition, and the topic's id where a copy names it."""
+class LogBounds(Struct, frozen=True):
+    """The least start and the greatest end (exclusive) of the copies of a topic partition, and the topic's id where a copy names it."""
 
-    offset: int
+    start_offset: int
+    end_offset: int
     topic_id: str | None = None
 
 

@@ -21,6 +21,10 @@ class DamageKind(enum.Enum):
     """Not damage of the log: a text of the log does not show these bytes."""
 
 
+_PAGE_BYTES = 4096
+"""The least size of a page of memory."""
+
+
 class LogDamage(Struct, frozen=True):
     """Bytes `position` (inclusive) to `end` (exclusive) of a segment; `base_offset`/`last_offset` as the header claims.
 
@@ -35,6 +39,15 @@ class LogDamage(Struct, frozen=True):
     base_offset: int | None = None
     last_offset: int | None = None
     producer_id: int | None = None
+
+    @property
+    def ends_inside_append(self) -> bool:
+        """Whether the file was cut by something other than its broker: it ends inside a batch, and not with a page.
+
+        A broker writes what it appends at once (MemoryRecords.writeFullyTo), and truncates a log at a batch. Of a write that a copy, a
+        stop or a full disk interrupts, whole pages are there.
+        """
+        return self.kind is DamageKind.TORN and self.end % _PAGE_BYTES != 0
 
 
 class MalformedBatch(Struct, frozen=True):

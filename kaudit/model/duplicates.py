@@ -4,6 +4,8 @@ import enum
 
 from msgspec import Struct, field
 
+from kaudit.model.finding import Confidence
+
 RECURRING_COPY = 4
 """From this copy on, records are taken to recur for their own reasons, not because a client sent them again."""
 
@@ -22,8 +24,21 @@ class Relation(enum.Enum):
     """The same producer id, epoch and sequence, and other records."""
 
 
+class Cause(enum.Enum):
+    """What put records into the log again."""
+
+    RETRY = "retry"
+    RESTART = "restart"
+    REPROCESSING = "reprocessing"
+    RE_SNAPSHOT = "re-snapshot"
+    MIRROR = "mirror"
+    RECURRING = "recurring"
+    """Equal records that are written over and over, such as heartbeats."""
+    UNKNOWN = "unknown"
+
+
 class Duplicate(Struct, frozen=True):
-    """A batch, or record, that repeats an earlier one, or its sequence: `offset`..`last_offset`, `record_count` records.
+    """A record that repeats an earlier one, or its sequence. `last_offset` is `offset`, `record_count` 1.
 
     `repeats`: it says what the original says; else only the sequence is the same. `copy`: 2 is the first repeat.
     `dropped_by_key`, `dropped_by_sequence`: whether a consumer drops it that remembers keys, or producer id, epoch and
@@ -57,6 +72,34 @@ class Duplicate(Struct, frozen=True):
     key_hash: str | None
 
 
+class RepeatedRange(Struct, frozen=True):
+    """Repeats in a row of records in a row: offsets `offset`..`last_offset` repeat `original_offset`..`original_last_offset`.
+
+    Both ascend; records that are no repeats may lie between. Timestamps are ms, of the first record. `same_timestamps`: of
+    all of them. `differs_in`: the parts of the records that are not the same, None if they are equal. `recognisable_by`: by
+    which a consumer can tell that it had them before.
+    """
+
+    offset: int
+    last_offset: int
+    original_offset: int
+    original_last_offset: int
+    record_count: int
+    timestamp: int | None
+    original_timestamp: int | None
+    producer_id: int | None
+    producer_epoch: int | None
+    original_producer_id: int | None
+    original_producer_epoch: int | None
+    relation: Relation
+    cause: Cause
+    confidence: Confidence
+    """That they repeat the others, and are not alike by chance or by intention."""
+    same_timestamps: bool
+    differs_in: str | None
+    recognisable_by: str | None
+
+
 class DuplicateCounts(Struct):
     """Counts of duplicate records. `dropped`: the consumer recognises them; `lost`: it drops them although they are new."""
 
@@ -68,6 +111,14 @@ class DuplicateCounts(Struct):
     lost_by_sequence: int = 0
     given_twice_by_sequence: dict[str, int] = field(default_factory=dict)
     """Repeated and not recognised by sequence, by relation."""
+
+    by_cause: dict[str, int] = field(default_factory=dict)
+    by_confidence: dict[str, int] = field(default_factory=dict)
+
+    def add_range(self, found: RepeatedRange) -> None:
+        """Count the records of a range, which `add` has counted, by cause and confidence."""
+        for counted, name in ((self.by_cause, found.cause.value), (self.by_confidence, found.confidence.value)):
+            counted[name] = counted.get(name, 0) + found.record_count
 
     def add(self, found: Duplicate) -> None:
         """Count one more."""
@@ -88,5 +139,7 @@ class DuplicateCounts(Struct):
         """Add another partition's."""
         for name in ("repeated", "recurring", "dropped_by_key", "dropped_by_sequence", "lost_by_sequence"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for relation, records in other.given_twice_by_sequence.items():
-            self.given_twice_by_sequence[relation] = self.given_twice_by_sequence.get(relation, 0) + records
+        for name in ("given_twice_by_sequence", "by_cause", "by_confidence"):
+            own = getattr(self, name)
+            for key, records in getattr(other, name).items():
+                own[key] = own.get(key, 0) + records

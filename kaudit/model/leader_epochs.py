@@ -1,11 +1,14 @@
 """Leader epochs of a partition: where each begins, and what producers and other copies show at a change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.observation import Observation
+
+NO_LEADER = -1
+"""The leader of a partition that has none (LeaderConstants.NO_LEADER)."""
 
 
 class EpochEntry(JsonRecord, frozen=True):
@@ -64,3 +67,13 @@ def copies_between(changes: Iterable[OtherCopies], older: int, newer: int) -> li
     For the bump of a producer epoch these are the leader epochs of the old epoch's last batch and the new one's first.
     """
     return [change for change in changes if older < change.leader_epoch <= newer]
+
+
+def unheard(known: int, epoch: int, leaders: Mapping[int, int]) -> list[int]:
+    """Return the leader epochs after `known` and before `epoch` under which a broker may have led. `leaders` by leader epoch."""
+    return [each for each in range(known + 1, epoch) if leaders.get(each) != NO_LEADER]
+
+
+def log_end_of(epoch: int, leader: str | None) -> str:
+    """Return what to fetch to know how long the log of a leader was that may have had more than any log that is known."""
+    return f"where the log of {leader or 'the broker'} ended that led under leader epoch {epoch}: its server.log, or a copy of its directory from then"

@@ -237,7 +237,8 @@ class ReplicaEvidence(Struct, frozen=True):
 
     `high_watermarks` are what each one's replication-offset-checkpoint says, where it says anything; `last_common` each
     one's last batch below the first difference; `torn` the replicas whose logs end in damage; `topic_ids` from
-    partition.metadata; `missing` what a diverged replica holds and the reference does not, and what is on one copy alone.
+    partition.metadata; `missing` what a diverged replica holds and the reference does not, and what is on one copy alone;
+    `leaders` the broker that led under each leader epoch, as far as __cluster_metadata is given.
     """
 
     comparison: PartitionComparison
@@ -246,6 +247,7 @@ class ReplicaEvidence(Struct, frozen=True):
     torn: Sequence[str] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, MissingRecords] = field(default_factory=dict)
+    leaders: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def high_watermark(self) -> tuple[str, int] | None:

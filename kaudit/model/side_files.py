@@ -47,7 +47,8 @@ class IndexFault(Struct, frozen=True, tag=True):
 class IndexBeyondLogEnd(Struct, frozen=True, tag=True):
     """Rows of the last segment's index that know offsets up to `end_offset` (exclusive), beyond the log's end (exclusive).
 
-    `row` is the first of them, at byte `position`. `closed`: the index has no room for more rows, so its broker had closed it.
+    `row` is the first of them, at byte `position`. `lost`: the log was cut by something other than its broker, as the index has no
+    room for more rows, so that its broker had closed it, or as the log breaks off where no append ends.
     """
 
     kind: IndexKind
@@ -57,7 +58,7 @@ class IndexBeyondLogEnd(Struct, frozen=True, tag=True):
     position: int
     end_offset: int
     log_end_offset: int
-    closed: bool
+    lost: bool
 
 
 class MissingIndexes(Struct, frozen=True, tag=True):
@@ -109,12 +110,14 @@ class CheckpointBeyondLogEnd(Struct, frozen=True, tag=True):
     """An offset checkpoint's row for the partition: its offset lies beyond the log's end (exclusive).
 
     `not_later`: how it is known that the checkpoint was not copied later than the log; None where it may have been.
+    `records`: of the offsets from the log's end on, those that are certain to have been records of the log.
     """
 
     file: str
     offset: int
     log_end_offset: int
     not_later: str | None = None
+    records: int = 0
 
 
 class UnparsableSideFile(Struct, frozen=True, tag=True):
@@ -138,10 +141,18 @@ class WrongLeaderEpochs(Struct, frozen=True, tag=True):
 
 
 class KnownBeyondLogEnd(Struct, frozen=True, tag=True):
-    """Files of the partition that know offsets beyond the log's end (exclusive): each with the end that it knows."""
+    """Files of the partition that know offsets beyond the log's end (exclusive): each with the end that it knows.
+
+    `records`: of the offsets from the log's end on, those that are certain to have been records of the log. `broken_off_at`: the size of the
+    last segment if it was cut inside a batch by something other than its broker. `went_on`: the log may have been longer than these
+    files know.
+    """
 
     files: Sequence[tuple[str, int]]
     log_end_offset: int
+    records: int = 0
+    broken_off_at: int | None = None
+    went_on: bool = False
 
 
 SideFileFault = (

@@ -74,6 +74,14 @@ DUPLICATE_COLUMNS: Mapping[str, Column] = {
         original_sequence="sequence of the original's first record",
         copy="2 is the first repeat; null where `repeats` is false",
     ),
+    **columns_of(
+        "string",
+        cause="what put the range into the log again: retry, restart, reprocessing, re-snapshot, mirror, recurring, unknown",
+        confidence="that they repeat the others, and are not alike by chance or by intention: certain, likely, possible",
+        differs_in="the parts of the records that are not the same; null if key, value and headers are equal",
+        recognisable_by="by what a consumer can tell that it had them before; null if by nothing but their content",
+    ),
+    **columns_of("bool", same_timestamps="every record of the range has the timestamp of the one it repeats"),
 }
 """Columns of the rows of `kaudit dedup`."""
 DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
@@ -82,6 +90,11 @@ DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
         "sequence", "transaction_outcome", "original_offset", "original_last_offset", "original_timestamp",
         "original_producer_id", "original_producer_epoch", "original_sequence", "original_transaction_outcome",
         "relation", "repeats", "copy", "dropped_by_key", "dropped_by_sequence", "read_committed", "key_hash",
+    ),
+    "range": (
+        "topic", "replica", "partition", "offset", "last_offset", "original_offset", "original_last_offset", "record_count",
+        "timestamp", "original_timestamp", "producer_id", "producer_epoch", "original_producer_id", "original_producer_epoch",
+        "relation", "cause", "confidence", "same_timestamps", "differs_in", "recognisable_by",
     ),
 }  # fmt: skip
 
@@ -116,6 +129,9 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         marker="COMMIT or ABORT; CLEANED where compaction emptied it",
         cause="why offsets are missing: log-start, compaction, damage, missing-segment, unknown",
         source="file or znode the block was read from",
+        source_topic="topic of the source",
+        target_topic="its copy in the target",
+        difference="missing: of the source, not in the target; repeated: again in the target; only-in-target; pending: not copied yet",
         relation="the replica's relation to the reference, null for the reference itself",
         reference="the replica whose log the others would follow",
         leader_epochs="JSON: the leader epochs and their start offsets",
@@ -177,6 +193,15 @@ SCAN_COLUMNS: Mapping[str, Column] = {
         end_offset="offset after the replica's last record",
         only_first_offset="first offset that only this replica holds",
         only_last_offset="last offset that only this replica holds",
+        source_partition="partition of the source",
+        target_partition="partition of the target",
+        source_first_offset="first offset of the records in the source",
+        source_last_offset="last offset of the records in the source",
+        target_first_offset="first offset of the records in the target",
+        target_last_offset="last offset of the records in the target",
+        earlier_partition="partition of the target that has the records already",
+        earlier_first_offset="first offset at which the target has the records already",
+        earlier_last_offset="last offset at which the target has the records already",
         crc="stored CRC",
     ),
     **columns_of(
@@ -221,6 +246,15 @@ SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
     "comparisons": (
         *_REPLICA, "relation", "reference", "common_end_offset", "first_difference", "truncation_offset",
         "start_offset", "end_offset", "only_first_offset", "only_last_offset", "leader_epochs",
+    ),
+    "record_ranges": (
+        "source_topic", "target_topic", "difference", "partition", "first_offset", "last_offset", "records",
+        "source_partition", "source_first_offset", "source_last_offset", "earlier_partition", "earlier_first_offset",
+        "earlier_last_offset",
+    ),
+    "offset_map": (
+        "source_topic", "target_topic", "source_partition", "source_first_offset", "source_last_offset",
+        "target_partition", "target_first_offset", "target_last_offset", "records",
     ),
     "batches": (
         *_REPLICA, "segment", "position", "bytes", "base_offset", "last_offset", "magic", "leader_epoch", "crc", "codec",

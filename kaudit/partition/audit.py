@@ -278,6 +278,7 @@ def _log_facts(replay: PartitionReplay, *, compacted: bool, unread: bool) -> Log
         epoch_steps=continuity.epoch_steps(),
         ended=replay.spans.ended() if replay.spans.has_all_aborts else None,
         unread=unread,
+        only_records=not (compacted or replay.counts.markers),
         listed_aborts=replay.listed_aborts,
         batch_starts=np.concatenate([np.empty(0, dtype=BATCH_START), *replay.batch_starts]),
         read_to=replay.read_to,

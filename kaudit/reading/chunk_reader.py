@@ -19,7 +19,8 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, boundary_from
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows
 from kaudit.reading.chunk_summary import compress
-from kaudit.reading.content_rows import batch_contents, record_contents
+from kaudit.reading.identity.contents import record_contents
+from kaudit.reading.identity.grammar import parse_identity_in_log
 from kaudit.reading.segment import ByteRange, Piece
 from kaudit.reading.unread_segments import require_whole
 from kaudit.source.bytes import ByteSource
@@ -198,10 +199,10 @@ def rows_of(
         digests=spec.digests,
     )
     _attach(rows, sorted(damages, key=lambda damage: damage.position), batches)
-    decodes = spec.decode and not spec.contents  # reading the contents decodes the records already
+    decodes = spec.decode and spec.contents is None  # reading the contents decodes the records already
     rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if decodes else None)
     rows.decoded = spec.decode
-    if spec.contents and source is not None:
+    if spec.contents is not None and source is not None:
         rows.contents, rows.undecoded = _contents(spec, source, batches)
     return rows
 
@@ -209,7 +210,8 @@ def rows_of(
 def _contents(spec: ChunkSpec, source: ByteSource, batches: Batches) -> tuple[Columns, int]:
     if spec.log_start_offset is not None:
         batches = batches[last_offsets(batches) >= spec.log_start_offset]
-    return record_contents(batches, spec.segment, source) if spec.decode else (batch_contents(batches, spec.segment), 0)
+    assert spec.contents is not None
+    return record_contents(batches, spec.segment, source, parse_identity_in_log(spec.contents))
 
 
 def _attach(rows: ChunkRows, damages: list[LogDamage], batches: Batches) -> None:

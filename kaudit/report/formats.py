@@ -8,6 +8,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:  # --help names the formats: 10 ms less
     from kaudit.model.finding import Finding
+    from kaudit.model.ledger import LedgerResult
     from kaudit.model.producer_listing import ProducersResult
     from kaudit.model.replicas import DiffResult
     from kaudit.model.result import ScanResult, TimelineResult
@@ -49,16 +50,23 @@ class Format(Struct, frozen=True):
         """Render a comparison of replicas."""
         return self._render("diff", result, options)
 
+    def ledger(self, result: "LedgerResult", options: "RenderOptions") -> "Output":
+        """Render a comparison of topics record by record."""
+        return self._render("ledger", result, options)
+
     def stream(self, findings: "Sequence[Finding]", options: "RenderOptions") -> str:
         """Render findings that a watch reports; only for a format that `streams`."""
         text: str = self._function(self.renderers["scan"].partition(":")[0], "stream_findings")(findings, options)
         return text
 
     def _render(
-        self, kind: str, result: "ScanResult | TimelineResult | ProducersResult | DiffResult", options: "RenderOptions"
+        self,
+        kind: str,
+        result: "ScanResult | TimelineResult | ProducersResult | DiffResult | LedgerResult",
+        options: "RenderOptions",
     ) -> "Output":
         if kind not in self.renderers:
-            kind, result = "scan", cast("TimelineResult | ProducersResult | DiffResult", result).scan
+            kind, result = "scan", cast("TimelineResult | ProducersResult | DiffResult | LedgerResult", result).scan
         module, _, name = self.renderers[kind].partition(":")
         content: str | Output = self._function(module, name)(result, options)
         return (content,) if isinstance(content, str) else content
@@ -81,12 +89,13 @@ _FORMATS = (
             **_in("text.timeline", "timeline"),
             **_in("text.producers", "producers"),
             **_in("text.diff", "diff"),
+            **_in("text.ledger", "ledger"),
         },
         machine=False,
         streams=True,
     ),
     Format("concise", _in("text.concise", *_RESULTS), machine=False, streams=True),
-    Format("json", _in("machine.json", *_RESULTS)),
+    Format("json", _in("machine.json", *_RESULTS, "ledger")),
     Format("jsonl", _in("machine.jsonl", *_RESULTS), streams=True),
     Format("sarif", _in("machine.sarif", "scan")),
     Format("sarif-github", {"scan": "machine.sarif:render_scan_for_github"}),
@@ -100,6 +109,7 @@ _FORMATS = (
             "timeline": "machine.tables:recorded_timelines",
             "producers": "machine.tables:listed_producers",
             "diff": "machine.tables:diff_tables",
+            "ledger": "machine.tables:ledger_tables",
         },
         directory=True,
         histories=frozenset({"scan", "timeline"}),

@@ -10,7 +10,9 @@ from kaudit.model.json_record import rfc3339
 
 def impact_text(impact: Impact) -> str:
     """Return the cost in one line, e.g. `5 records lost; 2 records were written twice`; empty where there is none."""
-    return "; ".join([*_invisible(impact), *_lost(impact), *_duplicated(impact), *_truncated(impact)])
+    return "; ".join(
+        [*_invisible(impact), *_lost(impact), *_duplicated(impact), *_consumed(impact), *_truncated(impact)]
+    )
 
 
 def with_impact(text: str, impact: Impact) -> str:
@@ -59,6 +61,15 @@ def _duplicated(impact: Impact) -> Iterator[str]:
         yield what
     else:
         yield f"at least {least:,}, at most {what}" if least else f"at most {what}"
+
+
+def _consumed(impact: Impact) -> Iterator[str]:
+    for number, what in (
+        (impact.records_delivered_again_at_most, "delivered again"),
+        (impact.records_skipped_at_most, "never delivered"),
+    ):
+        if number:
+            yield f"at most {counted(number, 'record')} {what}"
 
 
 def _truncated(impact: Impact) -> Iterator[str]:

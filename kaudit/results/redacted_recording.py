@@ -8,6 +8,7 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.listings.duplicates import DuplicateListing
 from kaudit.listings.producer_histories import HistoryWriter, PartitionHistory, Piece, RecordedScan
 from kaudit.model.batch import Batches
+from kaudit.model.duplicates import RepeatedRange
 from kaudit.model.finding import Finding
 from kaudit.partition.batch_export import BatchWriter, SegmentTask
 from kaudit.results.redaction import Redactor
@@ -55,6 +56,10 @@ def redacted_duplicates(listing: DuplicateListing, redactor: Redactor) -> Duplic
     """Return what a list of duplicates says of its scan and its partitions, as if the log had had the redacted names."""
     return replace(
         listing,
+        ranges=[
+            (replace(each, directory=_renamed_directory(each.directory, redactor)), _without_fields(found, redactor))
+            for each, found in listing.ranges
+        ],
         scan=redactor.learned(listing.scan),
         totals=redactor.learned(listing.totals),
         failed=redactor.learned(listing.failed),
@@ -62,6 +67,12 @@ def redacted_duplicates(listing: DuplicateListing, redactor: Redactor) -> Duplic
             replace(each, directory=_renamed_directory(each.directory, redactor)) for each in listing.partitions
         ],
     )
+
+
+def _without_fields(found: RepeatedRange, redactor: Redactor) -> RepeatedRange:
+    """Leave out what its records call their fields and headers."""
+    names = redactor.row_of_inspect({"differs_in": found.differs_in, "recognisable_by": found.recognisable_by})
+    return replace(found, **names)
 
 
 def _renamed(history: PartitionHistory, redactor: Redactor) -> PartitionHistory:

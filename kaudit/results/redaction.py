@@ -39,7 +39,10 @@ _KINDS: Final[Mapping[str, str]] = {
     "application": _TRANSACTIONAL,
     "client_id": "client",
     "group_id": "group",
+    "group": "group",
+    "member_id": "client",
     "host": "host",
+    "client_host": "host",
     "replica": "copy",
     "reference": "copy",
 }
@@ -93,6 +96,8 @@ _WORDS_OF_ROWS: Final = frozenset(
         "type",
         "crc",
         "relation",
+        "cause",
+        "confidence",
         "transaction_outcome",
         "original_transaction_outcome",
     }

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,10 +10,13 @@ from msgspec.structs import replace
 from kaudit.checks.registry import CHECKS, find, nearest
 from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.ledger import LedgerResult
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult, UnlistedFindings
 from kaudit.model.timeline import FindingEntry, Timeline
+
+_Compared = TypeVar("_Compared", DiffResult, LedgerResult)
 
 
 def parse_codes(values: Sequence[str], option: str) -> tuple[str, ...]:
@@ -74,7 +78,7 @@ class Selection(Struct, frozen=True):
         scan = self.of_scan(result.scan)
         return replace(result, scan=scan, summary={**result.summary, "findings": dict(scan.summary.findings)})
 
-    def of_diff(self, result: DiffResult) -> DiffResult:
+    def of_comparison(self, result: _Compared) -> _Compared:
         """Return the comparison with only the selected findings."""
         return replace(result, scan=self.of_scan(result.scan))
 

@@ -33,7 +33,7 @@ from kaudit.scanning.allocation_evidence import allocation_evidence
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.clock import audit_clock
-from kaudit.scanning.consumed_offsets import consumed_beyond
+from kaudit.scanning.consumed_offsets import evidence_of_groups, group_logs_of
 from kaudit.scanning.cut_off import by_lines_alone
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
@@ -44,6 +44,7 @@ from kaudit.scanning.findings import (
     replicas_of,
     transaction_evidence,
 )
+from kaudit.scanning.group_logs import GroupLog, ReadGroupLogs, questions_of
 from kaudit.scanning.not_covered import (
     anomalies_not_listed,
     missing_from_inputs,
@@ -59,7 +60,7 @@ from kaudit.scanning.result_parts import ResultWithoutFindings, ScanFindings
 from kaudit.scanning.summaries import coverage_of, digests_of, partition_summary, segment_rows, total
 from kaudit.scanning.versions import AUTO, ReadLevels, feature_levels, given_version, inferred_versions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
-from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
+from kaudit.source.layout import CLUSTER_METADATA, Layout, PartitionDirectory, Unreadable
 
 if TYPE_CHECKING:
     from kaudit.scanning.log_comparison import ComparedLogs
@@ -142,6 +143,7 @@ class Audit:
         rescan: Rescan | None = None,
         read_names: ReadNames | None = None,
         read_levels: ReadLevels | None = None,
+        read_group_logs: ReadGroupLogs | None = None,
     ) -> None:
         self.options = options
         self.reads = FailedReads(open_source)
@@ -150,6 +152,9 @@ class Audit:
         self._rescan = rescan or rescan_here(self.reads)
         self._read_names = read_names or names_of(self.reads)
         self._read_levels = read_levels or partial(feature_levels, open_source=self.reads)
+        self._read_group_logs = read_group_logs or group_logs_of(self.reads)
+        self.group_logs: Sequence[GroupLog] = ()
+        """What __consumer_offsets shows. Known from `cross_partition` on."""
         self.layout = layout
         self.histories = histories
         self.idle_ms = 0
@@ -212,12 +217,13 @@ class Audit:
             asked=asked_for(self.options, self.layout),
         )
         allocation = allocation_evidence(parts, self.histories, self._rescan)
-        consumed = consumed_beyond(parts, self.layout.everything, self.checkpoints, self.reads)
+        self.group_logs = self._read_group_logs(questions_of(self.layout.everything, parts, self.checkpoints))
+        groups_show = evidence_of_groups(parts, self.group_logs, self.checkpoints)
         others: list[CrossPartitionEvidence] = [CrossPartitionEvidence(0)] * len(parts)
         for index, group in enumerate(groups):
             transactions = transaction_evidence([parts[number] for number in group.numbers], group.reader.history)
             for number, ended in zip(group.numbers, transactions, strict=True):
-                found = [*ended, *allocation.partitions[number], *self._beyond[number], *consumed[number]]
+                found = [*ended, *allocation.partitions[number], *self._beyond[number], *groups_show[number]]
                 others[number] = CrossPartitionEvidence(index, found, allocation.grants[number])
         logs = self._compare_logs(groups)
         context = ScanContext(
@@ -226,6 +232,7 @@ class Audit:
             [replace(scan_wide, coordinator=group.coordinator, clock=group.clock) for group in groups],
             copies,
             None if logs is None else logs.events,
+            [directory for directory in self.layout.everything if directory.topic == CLUSTER_METADATA],
         )
         evidence = Evidence(
             self.layout.leftover_files,
@@ -300,6 +307,7 @@ class Audit:
         for group in groups:
             for text in group.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
+        yield from chain.from_iterable(log.notes for log in self.group_logs)
         yield from anomalies_not_listed(self.partitions)
         yield from offsets_not_checked(self.partitions)
 
@@ -395,6 +403,7 @@ class Audit:
             *(partition.unreadable for partition in self.partitions),
             *(partition.failed_reads for partition in self.partitions),
             *(group.reader.failed for group in groups),
+            *(log.failed for log in self.group_logs),
             self.checkpoints.files.unreadable,
             self.reads.unreadable,
             self.failed,

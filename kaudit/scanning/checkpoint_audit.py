@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.audits.replicas.log_tail import last_batches
-from kaudit.audits.sidefiles.log_facts import SideFileReader
+from kaudit.audits.sidefiles.log_facts import SideFileReader, broken_off_at
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.batch import last_offsets
 from kaudit.model.coverage import EndWitness, OffsetClass, OffsetRange
@@ -48,7 +48,12 @@ class CheckpointAudit(Struct):
         claimed = max([end or 0, *(found.last_offset + 1 for found in _damaged(part) if found.last_offset is not None)])
         for known in witnesses:
             if end is not None and known.end_offset > claimed:
-                yield CheckpointBeyondLogEnd(known.name, known.end_offset, end, _not_later(directory, known.name))
+                cut = broken_off_at(directory, part.damages)
+                records = (
+                    known.end_offset - end if cut is not None and not (part.compacted or part.counts.markers) else 0
+                )
+                not_later = _not_later(directory, known.name, cut)
+                yield CheckpointBeyondLogEnd(known.name, known.end_offset, end, not_later, records)
 
     def has_grown(self, part: PartitionAudit) -> bool:
         """Whether a live log has more than was read of it, so that checkpoints that are read later know more."""
@@ -101,14 +106,16 @@ class CheckpointAudit(Struct):
         return self._checkpoints[file.path]
 
 
-def _not_later(directory: PartitionDirectory, name: str) -> str | None:
-    """Return how it is known that a checkpoint is not younger than the log's last segment, as both were copied.
+def _not_later(directory: PartitionDirectory, name: str, cut: int | None) -> str | None:
+    """Return how it is known that a checkpoint is not younger than the log's last segment, as both were copied. `cut`: `broken_off_at`.
 
     Offsets of checkpoints are never beyond the log's end as the broker knows it when it writes them, and it writes them when it
     shuts down and after it has truncated a log (ReplicaManager.checkpointHighWatermarks, LogManager.truncateTo).
     """
     if directory.is_stopped:
         return f"{CLEAN_SHUTDOWN} shows that the broker had been shut down"
+    if cut is not None:
+        return f"the last segment breaks off inside a batch at byte {cut}, where no append ends"
     written = next((file.modified_ms for file in directory.checkpoints if file.name == name), 0)
     last = directory.segments[-1].modified_ms if directory.segments else 0
     if written > 0 and last - written > _APART_MS:

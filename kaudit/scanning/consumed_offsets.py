@@ -1,57 +1,56 @@
 """What consumer groups have committed compared with the ends of the logs they read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain
 
-from kaudit.model.coordinator import Committed, CommittedBeyondLogEnd, LogEnd
+from kaudit.model.coordinator import Committed, CommittedBeyondLogEnd
 from kaudit.model.coverage import EndWitness, OffsetClass
+from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
+from kaudit.model.internal_topics import GROUPS
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
-from kaudit.source.layout import PartitionDirectory
-
-CONSUMER_OFFSETS = "__consumer_offsets"
-_TopicPartition = tuple[str, int]
+from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion, ReadGroupLogs
 
 
-def consumed_beyond(
-    parts: Sequence[PartitionAudit],
-    directories: Iterable[PartitionDirectory],
-    checkpoints: CheckpointAudit,
-    open_source: OpenSource,
-) -> list[list[CommittedBeyondLogEnd]]:
-    """Return for each partition what groups consumed beyond its log's end, and note that in its coverage.
+def group_logs_of(open_source: OpenSource) -> ReadGroupLogs:
+    """Return what reads them whenever it is asked."""
 
+    def read(questions: Sequence[GroupLogQuestion]) -> Sequence[GroupLog]:
+        from kaudit.scanning.group_log_reading import read_group_log  # noqa: PLC0415 - few inputs have commits
+
+        return [read_group_log(question, open_source) for question in questions]
+
+    return read
+
+
+GroupEvidence = CommittedBeyondLogEnd | CommittedSteps | CommitsInTransaction
+
+
+def evidence_of_groups(
+    parts: Sequence[PartitionAudit], logs: Sequence[GroupLog], checkpoints: CheckpointAudit
+) -> list[list[GroupEvidence]]:
+    """Return for each partition what groups show of it, and for those of __consumer_offsets that were read what they show of groups.
+
+    What groups consumed beyond a log's end is noted in its coverage.
     Consumers are given what lies below the high watermark, and commits are not compared with the log (OffsetMetadataManager), so
     one beyond the end of all copies is from a log that went further, or was set by a program. It proves that records are lost
     where the log has a later leader epoch than the last record that was consumed: a leader begins with all that was below the
     high watermark. Else the copy may lag behind its leader, or be older than __consumer_offsets.
     """
-    found: list[list[CommittedBeyondLogEnd]] = [[] for _ in parts]
-    offsets = [entry for entry in directories if entry.topic == CONSUMER_OFFSETS]
-    if not offsets:
-        return found
-    from kaudit.audits.coordinator.committed_offsets import commits_beyond  # noqa: PLC0415 - few inputs have commits
-
-    ends: dict[_TopicPartition, LogEnd] = {}
-    uncertain: set[_TopicPartition] = set()
-    for part in parts:
-        key, end = _key(part), checkpoints.end_of(part)
-        if end is None:
-            uncertain.add(key)
-        elif key not in ends or ends[key].offset < end:
-            ends[key] = LogEnd(end, part.directory.topic_id)
-    for key in uncertain:
-        ends.pop(key, None)
-    beyond = commits_beyond(offsets, ends, open_source)
+    outside: dict[tuple[str, int], list[Committed]] = {}
+    for commit in chain.from_iterable(log.outside for log in logs):
+        outside.setdefault((commit.topic, commit.partition), []).append(commit.committed)
+    read = {log.directory.directory: log for log in logs}
+    found: list[list[GroupEvidence]] = [[] for _ in parts]
     for number, part in enumerate(parts):
-        commits = beyond.get(_key(part))
+        log = read.get(part.directory.directory)
+        if log is not None:
+            found[number] += [*log.steps, *log.pending]
+        commits = outside.get((part.directory.topic, part.directory.partition))
         if commits and not part.directory.is_fetched and not checkpoints.has_grown(part):
-            found[number] = _compared(part, commits)
+            found[number] += _compared(part, commits)
     return found
-
-
-def _key(part: PartitionAudit) -> _TopicPartition:
-    return part.directory.topic, part.directory.partition
 
 
 def _compared(part: PartitionAudit, commits: Sequence[Committed]) -> list[CommittedBeyondLogEnd]:
@@ -66,7 +65,7 @@ def _compared(part: PartitionAudit, commits: Sequence[Committed]) -> list[Commit
         furthest = max(some, key=lambda commit: commit.offset, default=None)
         if furthest is None:
             continue
-        witness = EndWitness(f"{CONSUMER_OFFSETS} (group {furthest.group})", furthest.offset)
+        witness = EndWitness(f"{GROUPS} (group {furthest.group})", furthest.offset)
         kind = OffsetClass.UNKNOWN if epoch is None else OffsetClass.MISSING
         grown = account.known_up_to(furthest.offset, kind, _reason(furthest, epoch))
         if grown is not account:
@@ -80,4 +79,4 @@ def _reason(commit: Committed, epoch: int | None) -> str:
     consumed = f"group {commit.group} has consumed up to {commit.offset}"
     if epoch is not None:
         return f"{consumed}, in leader epoch {commit.leader_epoch}, and the log has leader epoch {epoch}"
-    return f"{consumed}: this copy lags, or is older than {CONSUMER_OFFSETS}, or its end is lost"
+    return f"{consumed}: this copy lags, or is older than {GROUPS}, or its end is lost"

@@ -5,13 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records, has_one_replica
 from kaudit.audits.replicas.future_records import future_records
+from kaudit.audits.replicas.partition_leaders import leaders_by_epoch
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.record_loss import CutRecords, FreshRecordsDeleted, FutureRecords, LeaderHistory, ReportedChange
-from kaudit.model.replicas import ReplicaEvidence
+from kaudit.model.replicas import Relation, ReplicaEvidence
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.layout import PartitionDirectory
 
 _Histories = Mapping[tuple[str, int], LeaderHistory]
 
@@ -20,11 +22,12 @@ def what_was_cut_off(
     replicas: Sequence[PartitionAudit],
     compared: ReplicaEvidence | None,
     histories: _Histories,
+    leaders: Mapping[int, int],
     open_source: OpenSource,
 ) -> list[list[CutRecords | ReportedChange]]:
     """Return for each replica of one topic partition what its checks report: the copy of the newest leader reports what is lost.
 
-    `compared`: the comparison of the replicas, which says whose that is; None where there is one.
+    `compared`: the comparison of the replicas, which says whose that is; None where there is one. `leaders`: as `leaders_if_needed` returns.
     """
     nothing: list[list[CutRecords | ReportedChange]] = [[] for _ in replicas]
     directory = replicas[0].directory
@@ -37,7 +40,7 @@ def what_was_cut_off(
         names = [part.directory.replica for part in replicas]
         newest = names.index(compared.comparison.reference)
         epochs = compared.comparison.leader_epochs[names[newest]]
-    log = _known(replicas[newest], epochs)
+    log = _known(replicas[newest], epochs, leaders)
     try:
         cuts = cut_records(history, log, open_source)
     except OSError:
@@ -48,6 +51,22 @@ def what_was_cut_off(
         changes = {change.leader_epoch for part in replicas for change in part.leader_changes}
         reported += [ReportedChange(epoch, nothing_cut=True) for epoch in sorted(changes)]
     return [[*reported, *(cuts if number == newest else ())] for number in range(len(replicas))]
+
+
+def leaders_if_needed(
+    replicas: Sequence[PartitionAudit],
+    compared: ReplicaEvidence | None,
+    histories: _Histories,
+    metadata: Sequence[PartitionDirectory],
+    open_source: OpenSource,
+) -> Mapping[int, int]:
+    """Return who led under which leader epoch by `metadata`, replicas of __cluster_metadata, where the partition's copies or lines show a loss."""
+    directory = replicas[0].directory
+    history = histories.get((directory.topic, directory.partition))
+    is_cut = history is not None and bool(history.cuts)
+    if not is_cut and (compared is None or compared.comparison.relation is not Relation.DIVERGED):
+        return {}
+    return leaders_by_epoch(metadata, directory.topic_id, directory.partition, open_source)
 
 
 def by_lines_alone(
@@ -85,7 +104,7 @@ def _reach(part: PartitionAudit) -> tuple[int, int]:
     return (int(epochs[-1]) if len(epochs) else -1), part.log_end_offset or 0
 
 
-def _known(part: PartitionAudit, epochs: Sequence[EpochEntry] | None) -> KnownLog | None:
+def _known(part: PartitionAudit, epochs: Sequence[EpochEntry] | None, leaders: Mapping[int, int]) -> KnownLog | None:
     """Return the log of a partition, whose leader epochs are `epochs` where checkpoints were read too; None of one whose end, or whose leader epochs, are not certain."""
     end = part.log_end_offset
     if end is None and not part.directory.bytes and part.directory.segments:
@@ -101,4 +120,5 @@ def _known(part: PartitionAudit, epochs: Sequence[EpochEntry] | None) -> KnownLo
         else [(entry.start_offset, entry.epoch) for entry in epochs],
         others_batches=part.counts.without_producer,
         bumps={change.leader_epoch: len(change.bumps) for change in part.leader_changes},
+        leaders=leaders,
     )

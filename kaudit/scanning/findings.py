@@ -20,12 +20,13 @@ from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
-from kaudit.checks.doubled import bounded_by_lines
+from kaudit.checks.doubled import bounded_by_lines, kept_by_others
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.finding import Finding
+from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.record_loss import LeaderHistory
@@ -35,7 +36,7 @@ from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.cut_off import dated_ahead, what_was_cut_off
+from kaudit.scanning.cut_off import dated_ahead, leaders_if_needed, what_was_cut_off
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import compared_replicas, other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
@@ -48,6 +49,8 @@ EvidenceFromOthers = (
     | UnallocatedId
     | CheckpointBeyondLogEnd
     | CommittedBeyondLogEnd
+    | CommittedSteps
+    | CommitsInTransaction
 )
 
 
@@ -84,7 +87,7 @@ class ExplainsFindings(Protocol):
 class ScanContext(Struct, frozen=True):
     """What is the same for every partition: options, the context of the whole scan, one context per group of copies, log events.
 
-    `copies` are those of one broker's log directory at different times. Partitions that were copied at the same time share a context: coordinator and clock differ from group to group.
+    `copies` are those of one broker's log directory at different times, `metadata` the replicas of __cluster_metadata. Partitions that were copied at the same time share a context: coordinator and clock differ from group to group.
     """
 
     options: ScanOptions
@@ -92,6 +95,7 @@ class ScanContext(Struct, frozen=True):
     contexts: Sequence[Context]
     copies: Sequence[BrokerCopies] = ()
     events: ExplainsFindings | None = None
+    metadata: Sequence[PartitionDirectory] = ()
 
 
 def replicas_of(directories: Sequence[PartitionDirectory]) -> list[list[int]]:
@@ -116,7 +120,9 @@ def partition_findings(
     changes = other_copies(replicas, open_source)
     compared = compared_replicas(replicas, scan.copies, open_source)
     logged = {} if scan.events is None else scan.events.histories
-    cuts = what_was_cut_off(replicas, compared, logged, open_source)
+    leaders = leaders_if_needed(replicas, compared, logged, scan.metadata, open_source)
+    compared = None if compared is None else replace(compared, leaders=leaders)
+    cuts = what_was_cut_off(replicas, compared, logged, leaders, open_source)
     followers = frozenset() if compared is None else compared.comparison.followers
     findings: list[Finding] = []
     contexts: dict[str, Context] = {}
@@ -146,6 +152,8 @@ def partition_findings(
     if compared is not None and (divergence := without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
         findings += run_checks(context, Evidence([divergence]))
+    if compared is not None:
+        findings = kept_by_others(findings, compared.comparison)
     compacted = {(part.directory.topic, part.directory.partition) for part in replicas if part.compacted}
     return complete_findings(bounded_by_lines(findings), scan, compacted)
 

@@ -1,18 +1,19 @@
 """What to audit and how, as every engine takes it. Each option is declared here once: command line, kaudit.toml and kaudit.scan derive it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from kaudit.errors import UsageError
 from kaudit.model.application_logs import ApplicationLogs
 from kaudit.model.json_record import rfc3339
 from kaudit.source.kafka.options import ClusterOptions
+from kaudit.source.layout import PartitionDirectory
 from kaudit.source.option import DeclaredField, Option, declared_fields, milliseconds, parse_int64s, parse_time
 
 _FILTERS, _LOG, _READING = "Filters", "About the log", "Reading"
@@ -47,8 +48,8 @@ class ScanOptions(Struct, frozen=True):
 
     `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are recorded; any of them replaces what would be
     found among the inputs. `require_all`: nothing is audited unless every input, and all that was asked for, is there.
-    `logs` is what the logs of brokers and clients say, once they were read; without `takes_logs` none are. `contents`: every batch, or record with that depth, is compared with
-    those before it. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
+    `logs` is what the logs of brokers and clients say, once they were read; without `takes_logs` none are. `contents`: the --identity
+    by which each record of a partition is compared with those before it. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
     """
 
     paths: Sequence[str]
@@ -213,7 +214,7 @@ class ScanOptions(Struct, frozen=True):
     ] = False
     logs: ApplicationLogs | None = None
     takes_logs: bool = True
-    contents: bool = False
+    contents: Callable[[PartitionDirectory], str] | None = None
     chunk_bytes: int | None = None
 
     def asks_for(self, topic: str | None, partition: int | None) -> bool:
@@ -255,17 +256,17 @@ def scan_options(typed: Mapping[str, Any]) -> ScanOptions:
 def scan_options_of(keywords: Mapping[str, Any]) -> ScanOptions:
     """Return the options of an audit for keywords of Python, named as the fields of ScanOptions and ClusterOptions.
 
-    A time is a `datetime` (UTC without a zone), and its keyword lacks `_ms`; a choice may be its text. None was not given.
+    A time is a `datetime` (UTC without a zone) or text, and its keyword lacks `_ms`; a choice may be its text. None was not given.
 
     Raises:
-        UsageError: a value means nothing.
+        UsageError: a value means nothing, or is of another type.
 
     """
     declared = {field.path[-1].removesuffix("_ms"): field for field in DECLARED.values()}
     values: dict[Sequence[str], Any] = {}
     for name, value in keywords.items():
         field = declared.get(name)
-        if value is not None:
+        if value is not None and (field is None or value != field.default):
             values[(name,) if field is None else field.path] = (
                 value if field is None else _converted(value, name, field)
             )
@@ -273,13 +274,35 @@ def scan_options_of(keywords: Mapping[str, Any]) -> ScanOptions:
 
 
 def _converted(value: Any, name: str, field: DeclaredField) -> object:  # noqa: ANN401 - a value of any option
+    parse = field.option.parse
+    if parse is parse_time:
+        return _time(value, name)
+    typed: Any = _of_type(os.fspath(value) if isinstance(value, os.PathLike) else value, name, field.type)
+    least = field.option.least
+    for number in typed if isinstance(typed, list) else [typed]:
+        if least is not None and number < least:
+            raise UsageError(f"{name} {number}: less than {least}")
+    return typed if parse is None else parse(typed, name)
+
+
+def _time(value: object, name: str) -> int | None:
+    """Return a time in ms since 1970, which a whole number is already."""
     if isinstance(value, datetime):
         return milliseconds(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, str) and field.option.parse is not None:
-        return field.option.parse(value, name)
-    return Depth(value) if field.type is Depth else value
+    if isinstance(value, str):
+        return parse_time(value, name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise UsageError(f"{name} {value!r}: not a time; give a datetime or text such as 2026-11-21T03:00:00Z")
+
+
+def _of_type(value: object, name: str, kind: Any) -> object:  # noqa: ANN401 - a type
+    if isinstance(value, Enum):
+        value = value.value
+    try:
+        return convert(value, kind)
+    except ValidationError as error:
+        raise UsageError(f"{name} {value!r}: {str(error).partition(' - at ')[0]}") from None
 
 
 def _made(values: Mapping[Sequence[str], Any]) -> ScanOptions:

@@ -149,9 +149,10 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
             verify=options.depth is not Depth.HEADERS,
             latest_timestamp=latest,
         )
-        contents = options.contents and directory.topic not in INTERNAL_TOPICS
-        if decode or contents:
-            plan = [replace(spec, decode=decode, contents=contents and spec.file.text is None) for spec in plan]
+        compared = options.contents is not None and directory.topic not in INTERNAL_TOPICS
+        identity = options.contents(directory) if options.contents is not None and compared else None
+        if decode or compared:
+            plan = [replace(spec, decode=decode, contents=None if spec.file.text else identity) for spec in plan]
         needed = needs(directory)
         if options.digests or needed.digest_ranges or (directory.topic, directory.partition) in several:
             plan = [replace(spec, digests=spec.file.text is None) for spec in plan]

@@ -203,7 +203,7 @@ class _Run(Struct, frozen=True):
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
         tasks = ReadingInTasks(self.session)
-        asked = tasks.coordinator, tasks.rescan, tasks.names, tasks.levels
+        asked = tasks.coordinator, tasks.rescan, tasks.names, tasks.levels, tasks.group_logs
         audit = Audit(self.options, self.layout, open_segment, self.histories, *asked)
         audit.state, audit.failed = self.state, tasks.failed
         for job, partition in zip(self.jobs, partitions, strict=True):

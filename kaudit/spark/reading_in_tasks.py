@@ -16,6 +16,8 @@ from kaudit.model.coordinator import CoordinatorView
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.audit import coordinator_of, names_of
+from kaudit.scanning.group_log_reading import read_group_log
+from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion
 from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.source.layout import PartitionDirectory, Unreadable
 from kaudit.source.schemes import open_segment
@@ -61,6 +63,11 @@ class ReadingInTasks(Struct, frozen=True):
         kinds = list[PartitionDirectory], dict[str, int]
         (found,) = self._noting(what, [list(directories)], _read_levels, kinds)
         return found
+
+    def group_logs(self, questions: Sequence[GroupLogQuestion]) -> list[GroupLog]:
+        """Read partitions of __consumer_offsets."""
+        what, kinds = "kaudit: read __consumer_offsets", (GroupLogQuestion, GroupLog)
+        return ask_tasks(self.session, what, questions, partial(read_group_log, open_source=from_here()), kinds)
 
     def rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
         """Read partitions again."""

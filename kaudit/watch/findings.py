@@ -16,11 +16,13 @@ from kaudit.partition.find_repeats import find_repeats
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import BlockHistories, read_blocks
+from kaudit.scanning.group_log_reading import read_group_log
+from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout, PartitionDirectory
 
-COORDINATOR_SHARE = BLOCKS_SHARE = 0.1
-"""Of the time, what reading __transaction_state and the histories of producer id blocks again may take."""
+COORDINATOR_SHARE = GROUPS_SHARE = BLOCKS_SHARE = 0.1
+"""Of the time, what reading __transaction_state, __consumer_offsets or the histories of producer id blocks again may take."""
 _Signature = tuple[object, ...]
 
 
@@ -74,6 +76,30 @@ class _Coordinators:
         return reader, view
 
 
+class _GroupLogs:
+    """What partitions of __consumer_offsets say, read again where they have changed, if it is time."""
+
+    def __init__(self, open_source: OpenSource, due: Due) -> None:
+        self._open = open_source
+        self._due = due
+        self._known: dict[str, tuple[_Signature, GroupLog]] = {}
+        self.at_once = False
+
+    def __call__(self, questions: Sequence[GroupLogQuestion]) -> Sequence[GroupLog]:
+        again = self.at_once or self._due.is_now()
+        return [self._read(question, again=again) for question in questions]
+
+    def _read(self, question: GroupLogQuestion, *, again: bool) -> GroupLog:
+        place, signature = question.directory.directory, tuple(question.directory.segments)
+        known = self._known.get(place)
+        if known is not None and (known[0] == signature or not again):
+            return known[1]
+        with self._due:
+            read = read_group_log(question, self._open)
+        self._known[place] = (signature, read)
+        return read
+
+
 class LiveAudit:
     """Turns what was read of partitions into a scan's result, as often as wanted."""
 
@@ -82,6 +108,8 @@ class LiveAudit:
         self._open = open_source
         self._coordinators_due = Due(COORDINATOR_SHARE)
         self._coordinators = _Coordinators(open_source, self._coordinators_due)
+        self._groups_due = Due(GROUPS_SHARE)
+        self._groups = _GroupLogs(open_source, self._groups_due)
         self._blocks_due = Due(BLOCKS_SHARE)
         self.histories = BlockHistories()
         self._carried: Sequence[Finding] = ()
@@ -89,7 +117,9 @@ class LiveAudit:
     @property
     def slowest(self) -> float:
         """Seconds until what is read now and then has certainly been read again."""
-        return max(self._coordinators_due.longest / COORDINATOR_SHARE, self._blocks_due.longest / BLOCKS_SHARE)
+        return max(
+            due.longest / COORDINATOR_SHARE for due in (self._coordinators_due, self._groups_due, self._blocks_due)
+        )
 
     def prepare(self, part: PartitionAudit) -> None:
         """Look for repeats in a partition that has grown, which reads some of it again."""
@@ -108,6 +138,7 @@ class LiveAudit:
         `at_once`: it is read now.
         """
         self._coordinators.stale, self._coordinators.at_once = False, at_once
+        self._groups.at_once = at_once
         audit = self._audit(layout)
         audit.idle_ms = idle_ms
         for part in parts:
@@ -121,7 +152,8 @@ class LiveAudit:
         return result
 
     def _audit(self, layout: Layout) -> Audit:
-        return Audit(self._options, layout, self._open, self.histories, self._coordinators)
+        read = self._coordinators
+        return Audit(self._options, layout, self._open, self.histories, read, read_group_logs=self._groups)
 
 
 def _is_coordinated(finding: Finding) -> bool:

@@ -82,6 +82,10 @@ CONTRACT = {
     "KA701": ("repeated-across-sessions", {"warning"}),
     "KA702": ("retry-duplicate", {"warning", "note"}),
     "KA703": ("reordered-retry", {"warning"}),
+    "KA705": ("missing-on-target", {"error"}),
+    "KA706": ("doubled-on-target", {"warning"}),
+    "KA707": ("reordered-on-target", {"warning"}),
+    "KA708": ("only-on-target", {"warning"}),
     "KA801": ("state-expired", {"warning", "note"}),
     "KA802": ("state-evicted", {"warning", "note"}),
     "KA803": ("recovery-fatal", {"error", "note"}),
@@ -92,6 +96,10 @@ CONTRACT = {
     "KA814": ("records-given-up", {"error"}),
     "KA815": ("replica-truncated", {"error", "warning", "note"}),
     "KA816": ("unclean-election", {"warning"}),
+    "KA900": ("committed-offset-went-back", {"warning", "note"}),
+    "KA901": ("two-writers-of-one-offset", {"error"}),
+    "KA902": ("committed-offset-set", {"note"}),
+    "KA903": ("removed-offset-read-again", {"warning"}),
 }
 each = pytest.mark.parametrize("code", list(CHECKS))
 

@@ -199,3 +199,15 @@ def test_the_output_is_a_file_of_its_own(run, tmp_path):
     code, lines, _ = run("--broker-version", "2.8.2", "-o", place, "samples/zombie")
     assert (code, lines) == (0, [])
     assert json.loads(place.read_text().splitlines()[0])["op"] == "broker"
+
+
+def test_quiet_says_only_what_could_not_be_read(run, tmp_path):
+    damaged = "samples/damaged/flip-body"
+    code, lines, said = run("-q", "--broker-version", "2.8.1", damaged)
+    assert (code, said) == (0, [])
+    assert run("--broker-version", "2.8.1", damaged)[1] == lines
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020d}.log").symlink_to(tmp_path / "gone")
+    code, _, (line,) = run("--quiet", "--broker-version", "2.8.1", tmp_path)
+    assert code == 4
+    assert line.endswith("No such file or directory")

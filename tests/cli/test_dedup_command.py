@@ -27,7 +27,12 @@ def test_every_format_has_the_same_rows(kaudit, tmp_path):
     assert [{"row": "duplicate", **row} for row in tables] == rows
     assert [row["offset"] for row in rows] == [5, 6, 7, 8, 9, 10, 6, 7, 8]
     assert all(set(row) == {"row", *DUPLICATE_TABLES["duplicate"]} for row in rows)
-    assert set(DUPLICATE_COLUMNS) == set(DUPLICATE_TABLES["duplicate"])
+    assert set(DUPLICATE_COLUMNS) == {*DUPLICATE_TABLES["duplicate"], *DUPLICATE_TABLES["range"]}
+    assert pq.read_table(tmp_path / "out" / "range").drop(["more"]).to_pylist() == summary["ranges"]
+    assert [(row["offset"], row["last_offset"], row["cause"]) for row in summary["ranges"]] == [
+        (5, 5, "retry"), (6, 6, "retry"), (7, 10, "restart"), (6, 8, "retry"),
+    ]  # fmt: skip
+    assert (summary["more_ranges"], summary["counts"]["by_cause"]) == (0, {"retry": 5, "restart": 4})
 
 
 def test_the_hash_joins_with_keys_in_a_store(kaudit, tmp_path):
@@ -65,10 +70,27 @@ def test_nothing_to_compare(kaudit, tmp_path):
 
 
 @pytest.mark.parametrize("depth", ["crc", "records"])
-def test_what_cannot_be_decoded_is_said(kaudit, depth):
+def test_records_are_decoded_at_every_depth_and_what_cannot_be_is_said(kaudit, depth):
     outcome = kaudit("dedup", "samples/malformed", "--depth", depth)
     assert outcome.code == 0
-    assert ("cannot be decoded" in outcome.err) == (depth == "records")
+    assert "cannot be decoded" in outcome.err
+
+
+def test_the_ranges_come_first_and_each_record_with_verbose(kaudit):
+    short, long = (kaudit("dedup", RETRIES, "--topic", "invoices", *more).out for more in ((), ("-v",)))
+    assert short.startswith(
+        "4 of 14 records repeat earlier ones (as isolation.level=read_uncommitted is given them)\n\n"
+        "invoices-0: 7..10 repeat 3..6 (4 records)\n"
+        "  likely a restart: producer 4001/0 begins with what producer 4000/0 had written\n"
+        "  equal in key, value and headers; timestamps 20 s later\n"
+    )
+    assert long.startswith(short)
+    assert "original's sequence" in long.removeprefix(short)
+
+
+def test_an_identity_that_there_is_not(kaudit):
+    outcome = kaudit("dedup", RETRIES, "--identity", "debezum")
+    assert (outcome.code, "did you mean debezium?" in outcome.err) == (2, True)
 
 
 def test_a_text_has_no_bytes_to_compare(kaudit, evidence):

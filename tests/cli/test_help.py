@@ -103,3 +103,12 @@ def test_help_is_no_wider_on_a_wide_terminal_than_people_read(kaudit, monkeypatc
         monkeypatch.setenv("COLUMNS", str(columns))
         widths[columns] = max(map(len, kaudit("scan", "--help").out.splitlines()))
     assert widths[80] < 80 < widths[140] <= 100
+
+
+def test_without_a_command_the_questions_stand_with_the_command_that_answers_each(kaudit):
+    shown = kaudit()
+    lines = shown.err.splitlines()
+    questions = {line: lines[number + 1].strip() for number, line in enumerate(lines) if line.endswith("?")}
+    assert (shown.code, shown.out, len(questions)) == (2, "", 5)
+    names = [command.rpartition("kaudit ")[2].split()[0] for command in questions.values()]
+    assert {(name,) for name in names} <= COMMANDS.keys()

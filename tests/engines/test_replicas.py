@@ -43,11 +43,12 @@ def test_without_a_partition_in_common_it_is_said_what_each_has(tmp_path):
     with pytest.raises(NothingToAuditError) as raised:
         compared(one, two)
     assert str(raised.value) == (
-        f"nothing to compare: no two of these have a partition in common: {one} has {TOPIC}-0; {two} has {TOPIC}-1"
+        f"nothing to compare: no two of these have a partition in common: {one} has {TOPIC}-0; {two} has {TOPIC}-1; "
+        f"'kaudit diff --by records {one} {two}' compares a source's topics with their copies, record by record"
     )
     history((0, 2)).write(tmp_path / "more")
     (tmp_path / "more" / f"{TOPIC}-0").rename(two / f"{TOPIC}-2")
-    with pytest.raises(NothingToAuditError, match=f"{two} has {TOPIC}-1 and 1 more$"):
+    with pytest.raises(NothingToAuditError, match=f"{two} has {TOPIC}-1 and 1 more; 'kaudit diff"):
         compared(one, two)
 
 

@@ -69,7 +69,14 @@ def test_tables_and_their_manifest(logs, tmp_path, engine_name, local, command):
     tables = read(tmp_path / "result")
     manifest = json.loads((tmp_path / "result" / "manifest.json").read_text())
     assert manifest["rows"] == {name: len(rows) for name, rows in tables.items()}
-    assert set(tables) == set(SCAN_TABLES) - {"blocks", "comparisons", "batches", "digests"}
+    assert set(tables) == set(SCAN_TABLES) - {
+        "blocks",
+        "comparisons",
+        "batches",
+        "digests",
+        "record_ranges",
+        "offset_map",
+    }
     histories = local.timeline(logs)
     assert [row["fingerprint"] for row in tables["findings"]] == [
         found.fingerprint for found in histories.scan.findings

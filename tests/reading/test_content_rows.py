@@ -1,9 +1,11 @@
-"""What batches and records say as numbers: equal where they are equal, apart from where they lie."""
+"""What records say as numbers: equal where they are equal, apart from where they lie."""
 
 import pytest
 
 from kaudit.reading.batch_content import data_batches
-from kaudit.reading.content_rows import batch_contents, read_batch, record_contents
+from kaudit.reading.content_rows import read_batch
+from kaudit.reading.identity.contents import record_contents
+from kaudit.reading.identity.grammar import parse_identity
 from tests.logs import Batch, Log, data, marker
 from tests.properties.test_law import decode
 
@@ -33,48 +35,18 @@ def log_of(*batches):
     return log
 
 
+SAID = parse_identity("key,value,headers")
+
+
 def column(found, name):
     return found[name].tolist()
 
 
-SENT = [
-    data(7, 0, 0, 2, payload=b"a"),
-    data(7, 0, 2, 2, payload=b"a"),
-    data(8, 0, 0, 2, payload=b"a", transactional=True),
-    marker(8, 0),
-    data(-1, -1, -1, 2, payload=b"a"),
-    data(7, 0, 0, 2, payload=b"b"),
-    data(7, 1, 0, 2, payload=b"a"),
-    data(7, 0, 0, 1, payload=b"a"),
-]
-
-
-def test_batches_are_equal_that_have_the_same_records():
-    log = log_of(*SENT)
-    found = batch_contents(decode(log), 3)
-    kept = [batch for batch in log.batches if batch.control is None]
-    assert column(found, "offset") == [batch.base_offset for batch in kept]
-    assert column(found, "size") == [len(batch.encode()) for batch in kept]
-    assert column(found, "position") == [
-        sum(len(before.encode()) for before in log.batches[: log.batches.index(batch)]) for batch in kept
-    ]
-    assert column(found, "records") == [2, 2, 2, 2, 2, 2, 1]
-    assert column(found, "transaction_of") == [-1, -1, 8, -1, -1, -1, -1]
-    assert set(column(found, "segment")) == {3}
-    assert set(column(found, "key")) == {0}
-    contents = column(found, "content")
-    assert [contents.index(content) for content in contents] == [0, 0, 0, 0, 4, 0, 6]
-    identities = column(found, "identity")
-    assert [identities.index(identity) for identity in identities] == [0, 1, 2, 3, 0, 5, 0]
-    assert [identity == 0 for identity in identities] == [False, False, False, True, False, False, False]
-
-
-@pytest.mark.parametrize("by_record", [False, True])
-def test_the_first_producer_id_and_the_first_sequence_tell_a_batch_apart(by_record):
+def test_the_first_producer_id_and_the_first_sequence_tell_a_batch_apart():
     """Ids and sequences begin at 0; without either of them a broker cannot know a batch."""
     sent = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 0, 0), (0, 0, -1), (-1, -1, -1), (-1, 0, 0)]
     log = log_of(*(Batch(*each) for each in sent))
-    found = record_contents(decode(log), 0, Bytes(log.encode()))[0] if by_record else batch_contents(decode(log), 0)
+    found = record_contents(decode(log), 0, Bytes(log.encode()), SAID)[0]
     identities = column(found, "identity")
     assert [identities.index(identity) for identity in identities] == [0, 1, 2, 3, 0, 5, 5, 5]
     assert [identity == 0 for identity in identities] == [False] * 5 + [True] * 3
@@ -82,15 +54,17 @@ def test_the_first_producer_id_and_the_first_sequence_tell_a_batch_apart(by_reco
 
 def test_of_control_batches_alone_there_are_no_rows():
     batches = decode(log_of(marker(8, 0)))
-    assert len(batch_contents(batches, 0)) == 0
-    assert (len(record_contents(batches, 0, Bytes(b""))[0]), record_contents(batches, 0, Bytes(b""))[1]) == (0, 0)
+    assert (
+        len(record_contents(batches, 0, Bytes(b""), SAID)[0]),
+        record_contents(batches, 0, Bytes(b""), SAID)[1],
+    ) == (0, 0)
 
 
 def test_records_are_equal_that_have_the_same_key_and_value():
     sent = [data(7, 0, 0, 2, payload=b"a"), data(7, 0, 2, 1, payload=b"a", key=b"k"), marker(7, 0),
             data(-1, -1, -1, 1, payload=b"a", key=b"l"), data(9, 2, 4, 2, payload=b"b", key=b"k", transactional=True)]  # fmt: skip
     log = log_of(*sent)
-    found, undecoded = record_contents(decode(log), 1, Bytes(log.encode()))
+    found, undecoded = record_contents(decode(log), 1, Bytes(log.encode()), SAID)
     assert undecoded == 0
     assert column(found, "offset") == [0, 1, 2, 4, 5, 6]
     assert column(found, "records") == [1] * 6
@@ -112,13 +86,13 @@ def test_batches_that_cannot_be_decoded_are_counted_and_give_no_records():
     log = log_of(*(data(7, 0, number, 3, payload=b"abc") for number in (0, 3, 6, 9)))
     batches, raw = decode(log), bytearray(log.encode())
     size = len(log.batches[0].encode())
-    raw[2 * size - 1] = 1  # the last record of the second batch counts a header more than it has
+    raw[2 * size - 1] = 1  # a record counts a header more than it has: it is compared as it is stored
     raw[2 * size + 61] = 0x7F  # the first one of the third is longer than the batch
-    found, undecoded = record_contents(batches, 0, Bytes(raw))
-    assert (column(found, "offset"), undecoded) == ([0, 1, 2, 9, 10, 11], 2)
+    found, undecoded = record_contents(batches, 0, Bytes(raw), SAID)
+    assert (column(found, "offset"), undecoded) == ([0, 1, 2, 3, 4, 5, 9, 10, 11], 1)
     # the last one was cut off since it was found
-    found, undecoded = record_contents(batches, 0, Bytes(raw[:-1]))
-    assert (column(found, "offset"), undecoded) == ([0, 1, 2], 3)
+    found, undecoded = record_contents(batches, 0, Bytes(raw[:-1]), SAID)
+    assert (column(found, "offset"), undecoded) == ([0, 1, 2, 3, 4, 5], 2)
 
 
 def test_a_batch_is_read_whole_or_not_at_all():

@@ -87,5 +87,5 @@ def test_producers_and_replicas():
     assert [finding.code for finding in listed.scan.findings] == ["KA401"]
     assert listed.summary["findings"] == {"error": 1, "warning": 0, "note": 0}
     assert listed.summary["ids"] == results.producers_result().summary["ids"]
-    compared = Selection(["KA001"]).of_diff(DiffResult(results.many(), []))
+    compared = Selection(["KA001"]).of_comparison(DiffResult(results.many(), []))
     assert [finding.code for finding in compared.scan.findings] == ["KA001"]

@@ -53,6 +53,22 @@ def test_a_scan_finds_where_copies_part_as_diff_does(made):
         assert own == facts(by_diff)
 
 
+@pytest.mark.parametrize(("other_ends", "expected"), [(6, (0, 0)), (5, (2, 2))], ids=["held", "short"])
+def test_the_end_that_a_copy_lost_costs_nothing_where_another_holds_it(tmp_path, other_ends, expected):
+    log = history((0, 6))
+    log.high_watermark = log.end
+    other = log.copy()
+    other.batches, other.high_watermark = other.batches[:other_ends], None
+    one, two = log.write(tmp_path / "b1"), other.write(tmp_path / "b2")
+    (segment,) = one.glob("*/*.log")
+    content = segment.read_bytes()
+    segment.write_bytes(content[: len(content) * 5 // 8])
+    result = scan(ScanOptions([str(one), str(two)], jobs=1), SilentProgress())
+    (known,) = (each for each in result.findings if each.code == "KA505")
+    bounds = (known.impact.records_lost_at_least, known.impact.records_lost_at_most)
+    assert (known.offset, known.last_offset, bounds) == (6, 11, expected)
+
+
 def test_what_a_follower_has_not_fetched_yet_is_no_finding(tmp_path):
     log = history((0, 6))
     behind = log.copy()

@@ -110,7 +110,7 @@ def test_options_of_paths_are_those_of_reading_and_of_judging():
     session: Any = None
     read, asked, allow_incomplete = _asked(session, "/logs", dict(options))
     assert read == ReadOptions(paths=("/logs",), topics=("orders",), depth="records")
-    assert (asked.paths, asked.topics, asked.depth) == (("/logs",), ("orders",), Depth.RECORDS)
+    assert (list(asked.paths), list(asked.topics), asked.depth) == (["/logs"], ["orders"], Depth.RECORDS)
     assert (asked.since_ms, asked.until_ms, asked.now_ms) == (1000, 2000, 3000)
     assert (asked.producer_ids, asked.broker_version, allow_incomplete) == ([7], "3.9", True)
     assert _asked(session, "/logs", {})[2] is False

@@ -1,30 +1,34 @@
 """Suspects read again and compared: what a consumer is given twice, and by what it could have recognised it.
 
-The first of equal batches, or records, is read once and kept as a digest; each later suspect is compared with that.
+The first of equal records is read once and its identity kept; each later suspect is compared with that.
 """
 
 import hashlib
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
+from kaudit.audits.repeats.ranges import RangeBuilder, Repeat
 from kaudit.audits.repeats.suspects import PartitionDuplicates
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET, RecordBatchHeader
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Record
 from kaudit.model.batch_fields import NO_PRODUCER_ID, NO_TIMESTAMP
-from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation
+from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation, RepeatedRange
 from kaudit.model.log_rows import BoundaryBatch, Content, NonIdempotentBatch
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batch, records_of
-from kaudit.reading.record_content import content_of, records_digest
+from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.identity.grammar import parse_identity_in_log
 
 MAX_CHAINS = 100_000
-"""Distinct batches, or records, whose copies are counted on; with more, those that were not repeated for longest begin again."""
+"""Distinct records whose copies are counted on; with more, those that were not repeated for longest begin again."""
 _BATCHES_HELD = 64
 _HIDDEN = frozenset({"aborted", "open"})
 """Outcomes of transactions that are hidden from read_committed consumers."""
@@ -33,91 +37,41 @@ _HEADER = HEADER.struct(*RecordBatchHeader._fields)
 
 
 class Unit(Struct, frozen=True):
-    """A batch, or one of its records. `digest` identifies its content: for a batch, that of `records_digest`."""
+    """A record as it is compared. `identity`: 128 bits of what it is compared by."""
 
     offset: int
-    last_offset: int
-    record_count: int
     timestamp: int | None
     producer_id: int | None
     producer_epoch: int | None
     sequence: int | None
-    digest: int
-
-
-class Keys(Struct, frozen=True):
-    """Whether every record has a key, and the key that all of them have."""
-
-    everywhere: bool
-    common: bytes | None
+    key: bytes | None
+    identity: tuple[int, int]
 
 
 class StoredBatch:
-    """A batch of any magic. `unit` and `keys` take the offset of a record, None for the whole batch.
+    """A batch of any magic, decoded. Raises WireError where it cannot be."""
 
-    They raise KeyError where there is no such record, ValueError where there is none at all, and WireError.
-    """
-
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
+    def __init__(self, data: memoryview, reader: IdentityReader) -> None:
         current = data[MAGIC_OFFSET] >= CURRENT_MAGIC
-        self._header = RecordBatchHeader._make(_HEADER.unpack_from(data)) if current else None
+        header = RecordBatchHeader._make(_HEADER.unpack_from(data)) if current else None
+        self._producer: tuple[int | None, int | None] = (None, None)
+        if header is not None and header.producer_id >= 0:
+            self._producer = header.producer_id, header.producer_epoch
+        self.records: dict[int, Record | LegacyRecord] = {record.offset: record for record in records_of(data)}
+        columns, _ = reader.columns([data])
+        self._identities = dict(zip(columns.offsets.tolist(), map(tuple, columns.identities.tolist()), strict=True))
 
-    @property
-    def offsets(self) -> list[int]:
-        """The offsets of the records."""
-        return list(self._records)
-
-    def unit(self, offset: int | None) -> Unit:
-        """Return what is compared."""
-        if offset is not None or self._header is None:
-            return self._records_unit(offset)
-        header = self._header
+    def unit(self, offset: int) -> Unit:
+        """Return the record at an offset. Raises KeyError where there is none."""
+        record = self.records[offset]
+        sequence = record.sequence if isinstance(record, Record) else None
         return Unit(
-            header.base_offset,
-            header.base_offset + max(header.last_offset_delta, 0),
-            header.record_count,
-            _known(header.max_timestamp),
-            *self._producer,
-            header.base_sequence if header.base_sequence >= 0 else None,
-            records_digest(self._data),
+            record.offset, _known(record.timestamp), *self._producer, sequence, record.key, self._identities[offset]
         )
 
-    def contents(self, offset: int | None) -> list[int]:
-        """Return the content of each record."""
-        return [content_of(record) for record in self._chosen(offset)]
-
-    def keys(self, offset: int | None) -> Keys:
-        """Return what keys the records have."""
-        keys = {record.key for record in self._chosen(offset)}
-        return Keys(None not in keys, keys.pop() if len(keys) == 1 else None)
-
-    @property
-    def _producer(self) -> tuple[int | None, int | None]:
-        header = self._header
-        return (None, None) if header is None or header.producer_id < 0 else (header.producer_id, header.producer_epoch)
-
-    @cached_property
-    def _records(self) -> dict[int, Record | LegacyRecord]:
-        return {record.offset: record for record in records_of(self._data)}
-
-    def _chosen(self, offset: int | None) -> list[Record | LegacyRecord]:
-        records = list(self._records.values()) if offset is None else [self._records[offset]]
-        if not records:
-            raise ValueError("the batch is empty")
-        return records
-
-    def _records_unit(self, offset: int | None) -> Unit:
-        records = self._chosen(offset)
-        return Unit(
-            records[0].offset,
-            records[-1].offset,
-            len(records),
-            max((known for known in map(_known, (record.timestamp for record in records)) if known), default=None),
-            *self._producer,
-            records[0].sequence if isinstance(records[0], Record) else None,
-            hash(tuple(map(content_of, records))),
-        )
+    def place(self, offset: int) -> tuple[int, int]:
+        """Return the number of a record in the batch, by offset, and that of all."""
+        return offset - next(iter(self.records)), len(self.records)
 
 
 class _Original(Struct, frozen=True):
@@ -127,16 +81,24 @@ class _Original(Struct, frozen=True):
     outcome: str | None
 
 
-_Suspect = tuple[Content, str | None, Content, str | None, bool, bool]
-"""A unit and the outcome of its transaction, an earlier one with its own; same content; known sequence (both as of Pairs)."""
+class _Suspect(NamedTuple):
+    """A record and an earlier one, each with the outcome of its transaction; the other fields as of Pairs."""
+
+    again: Content
+    outcome: str | None
+    earlier: Content
+    earlier_outcome: str | None
+    same_content: bool
+    known_sequence: bool
+    copies: int = 2
+    """Equal records in the partition."""
 
 
 class _Chain(Struct):
-    """Equal batches, or records: the first of them, the first that is not hidden from read_committed, how many there are."""
+    """Equal records: the first of them, the first that is not hidden from read_committed, how many there are."""
 
     first: _Original
     committed: _Original | None
-    keys: Keys
     length: int = 1
 
 
@@ -148,103 +110,108 @@ class DuplicateReader:
         self.unread = 0
         self._partition = partition
         self._open = open_source
+        self._reader = IdentityReader(parse_identity_in_log(partition.identity))
         self._batch = lru_cache(maxsize=_BATCHES_HELD)(self._read)
         self._chains: dict[int, _Chain] = {}
 
-    def duplicates(self, *, read_committed: bool) -> Iterator[Duplicate]:
-        """Yield the suspects that are duplicates, in offset order; with `read_committed` those that such consumers are given."""
-        for again, outcome, earlier, earlier_outcome, same_content, known_sequence in self._suspects():
+    def found(self, *, read_committed: bool) -> Iterator[Duplicate | RepeatedRange]:
+        """Yield the suspects that are duplicates, in offset order, and ranges of them, each after its last duplicate.
+
+        With `read_committed` those that such consumers are given.
+        """
+        ranges = RangeBuilder(self._partition.identity, keys_recur=self._partition.known_keys > 0)
+        for suspect in self._suspects():
             try:
-                unit = self._unit(again)
-                chain = self._chain(again, unit, earlier, earlier_outcome, same_content=same_content)
-                original = (
-                    _Original(self._unit(earlier), earlier_outcome) if chain is None else _original(chain, outcome)
-                )
-                keys = self._keys(again) if chain is None else chain.keys
+                duplicate = self._compared(suspect)
+                if duplicate is None or (read_committed and not duplicate.read_committed):
+                    continue
+                again, earlier = self._stored(suspect.again), self._stored(suspect.earlier)
+                content = hash(again.unit(suspect.again.offset).identity)
             except (OSError, ValueError, KeyError, WireError):
                 self.unread += 1
                 continue
-            if chain is not None:
-                self._prolong(chain, again.offset, earlier.offset, _Original(unit, outcome))
-            elif same_content:
-                continue  # the CRCs of two batches are the same by chance
-            duplicate = self._duplicate(again, _Original(unit, outcome), original, chain, keys, known=known_sequence)
-            if duplicate.read_committed or not read_committed:
-                self.counts.add(duplicate)
-                yield duplicate
+            self.counts.add(duplicate)
+            yield duplicate
+            if duplicate.repeats:
+                same_layout = again.place(suspect.again.offset) == earlier.place(suspect.earlier.offset)
+                records = again.records[suspect.again.offset], earlier.records[suspect.earlier.offset]
+                yield from self._counted(ranges.add(Repeat(duplicate, *records, suspect.copies, same_layout), content))
+        yield from self._counted(ranges.finish())
+
+    def _counted(self, ranges: Iterable[RepeatedRange]) -> Iterator[RepeatedRange]:
+        for found in ranges:
+            self.counts.add_range(found)
+            yield found
 
     def _suspects(self) -> Iterator[_Suspect]:
         pairs = self._partition.pairs
-        found = zip(
+        contents, places = np.unique(pairs.again["content"], return_inverse=True)
+        counts = np.bincount(places, weights=pairs.same_content, minlength=len(contents)).astype(np.int64) + 1
+        columns = (
             map(Content._make, pairs.again.tolist()),
             pairs.outcomes,
             map(Content._make, pairs.earlier.tolist()),
             pairs.earlier_outcomes,
             pairs.same_content.tolist(),
             pairs.known_sequence.tolist(),
-            strict=True,
+            counts.take(places).tolist(),
         )
+        found = map(_Suspect._make, zip(*columns, strict=True))
         if not self._partition.reported or self._partition.more:
             return found
         listed = set(pairs.again["offset"].compress(pairs.same_content).tolist())
-        reported = sorted(self._reported(listed), key=lambda suspect: suspect[0].offset)
-        return heapq.merge(found, reported, key=lambda suspect: suspect[0].offset)
+        reported = sorted(self._reported(listed), key=lambda suspect: suspect.again.offset)
+        return heapq.merge(found, reported, key=lambda suspect: suspect.again.offset)
 
     def _reported(self, listed: Collection[int]) -> Iterator[_Suspect]:
         """Yield the pairs a scan reports that are not `listed`, further apart than is compared: outside transactions."""
         latest: dict[int, Content] = {}
         for repeat in sorted(self._partition.reported, key=lambda repeat: repeat.first_offset):
             for earlier, again in zip(
-                self._units(repeat.copied, repeat.copied_first, repeat.records),
-                self._units(repeat.again, repeat.first_offset, repeat.records),
+                self._records(repeat.copied, repeat.copied_first, repeat.records),
+                self._records(repeat.again, repeat.first_offset, repeat.records),
                 strict=False,
             ):
                 if again.offset not in listed:
-                    yield again, None, latest.get(earlier.offset, earlier), None, True, False
+                    yield _Suspect(again, None, latest.get(earlier.offset, earlier), None, True, False)
                 latest[earlier.offset] = again
 
-    def _units(self, batches: Sequence[NonIdempotentBatch | BoundaryBatch], first: int, records: int) -> list[Content]:
-        """Return the batches, or of their records at most `records` from offset `first` on."""
+    def _records(
+        self, batches: Sequence[NonIdempotentBatch | BoundaryBatch], first: int, records: int
+    ) -> list[Content]:
+        """Return of the batches' records at most `records` from offset `first` on."""
         found = [
-            Content(
-                batch.base_offset,
-                0,
-                0,
-                0,
-                NO_PRODUCER_ID,
-                batch.record_count,
-                batch.position,
-                batch.size,
-                batch.segment,
-            )
+            Content(batch.base_offset, 0, 0, 0, NO_PRODUCER_ID, 1, batch.position, batch.size, batch.segment)
             for batch in batches
         ]
-        if not self._partition.records_compared:
-            return found
         try:
-            of_records = [
-                content._replace(offset=offset, records=1)
+            return [
+                content._replace(offset=offset)
                 for content in found
-                for offset in self._stored(content).offsets
+                for offset in self._stored(content).records
                 if offset >= first
-            ]
+            ][:records]
         except (OSError, ValueError, WireError):
             self.unread += 1
             return []
-        return of_records[:records]
 
-    def _chain(
-        self, again: Content, unit: Unit, earlier: Content, outcome: str | None, *, same_content: bool
-    ) -> _Chain | None:
-        """Return what `unit` repeats, None if it says something else."""
+    def _compared(self, suspect: _Suspect) -> Duplicate | None:
+        """Return what a suspect repeats, None if it says something else. Raises OSError, ValueError, KeyError and WireError."""
+        again, earlier = suspect.again, suspect.earlier
+        unit = self._stored(again).unit(again.offset)
         chain = self._chains.get(earlier.offset)
-        before = self._unit(earlier) if chain is None else chain.first.unit
-        if unit.digest != before.digest and (same_content or self._contents(again) != self._contents(earlier)):
-            return None
-        if chain is not None:
-            return chain
-        first = _Original(before, outcome)
-        return _Chain(first, None if outcome in _HIDDEN else first, self._keys(earlier))
+        before = self._stored(earlier).unit(earlier.offset) if chain is None else chain.first.unit
+        if unit.identity != before.identity:
+            if suspect.same_content:
+                return None  # the hashes of two records are the same by chance
+            first = _Original(self._stored(earlier).unit(earlier.offset), suspect.earlier_outcome)
+            return self._duplicate(suspect, unit, first, None)
+        if chain is None:
+            first = _Original(before, suspect.earlier_outcome)
+            chain = _Chain(first, None if suspect.earlier_outcome in _HIDDEN else first)
+        original = _original(chain, suspect.outcome)
+        self._prolong(chain, again.offset, earlier.offset, _Original(unit, suspect.outcome))
+        return self._duplicate(suspect, unit, original, chain)
 
     def _prolong(self, chain: _Chain, offset: int, earlier: int, last: _Original) -> None:
         """Add the last of a chain, by which the next one finds it."""
@@ -256,31 +223,22 @@ class DuplicateReader:
         if len(self._chains) > MAX_CHAINS:
             del self._chains[next(iter(self._chains))]
 
-    def _duplicate(  # noqa: PLR0913 - independent facts
-        self,
-        again: Content,
-        last: _Original,
-        original: _Original,
-        chain: _Chain | None,
-        keys: Keys,
-        *,
-        known: bool,
-    ) -> Duplicate:
-        unit, first = last.unit, original.unit
+    def _duplicate(self, suspect: _Suspect, unit: Unit, original: _Original, chain: _Chain | None) -> Duplicate:
+        first, again = original.unit, suspect.again
         segment = self._partition.directory.segments[again.segment]
         return Duplicate(
             offset=unit.offset,
-            last_offset=unit.last_offset,
-            record_count=unit.record_count,
+            last_offset=unit.offset,
+            record_count=1,
             segment=segment.name if segment.fetched is None else None,
             position=again.position if segment.fetched is None else None,
             timestamp=unit.timestamp,
             producer_id=unit.producer_id,
             producer_epoch=unit.producer_epoch,
             sequence=unit.sequence,
-            transaction_outcome=last.outcome,
+            transaction_outcome=suspect.outcome,
             original_offset=first.offset,
-            original_last_offset=first.last_offset,
+            original_last_offset=first.offset,
             original_timestamp=first.timestamp,
             original_producer_id=first.producer_id,
             original_producer_epoch=first.producer_epoch,
@@ -289,31 +247,18 @@ class DuplicateReader:
             relation=Relation.SEQUENCE_REUSED if chain is None else _relation(unit, first),
             repeats=chain is not None,
             copy=None if chain is None else chain.length,
-            dropped_by_key=None if chain is None else keys.everywhere,
-            dropped_by_sequence=known,
-            read_committed=not {last.outcome, original.outcome} & _HIDDEN,
-            key_hash=None if keys.common is None else hashlib.sha256(keys.common).hexdigest(),
+            dropped_by_key=None if chain is None else unit.key is not None and unit.key == first.key,
+            dropped_by_sequence=suspect.known_sequence,
+            read_committed=not {suspect.outcome, original.outcome} & _HIDDEN,
+            key_hash=None if unit.key is None else hashlib.sha256(unit.key).hexdigest(),
         )
-
-    def _unit(self, content: Content) -> Unit:
-        return self._stored(content).unit(self._record(content))
-
-    def _contents(self, content: Content) -> list[int]:
-        return self._stored(content).contents(self._record(content))
-
-    def _keys(self, content: Content) -> Keys:
-        return self._stored(content).keys(self._record(content))
-
-    def _record(self, content: Content) -> int | None:
-        """The offset of the record that it is, None if it is a batch."""
-        return content.offset if self._partition.records_compared else None
 
     def _stored(self, content: Content) -> StoredBatch:
         return self._batch(content.segment, content.position, content.size)
 
     def _read(self, segment: int, position: int, size: int) -> StoredBatch:
         with closing(self._open(self._partition.directory.segments[segment])) as source:
-            return StoredBatch(read_batch(source, position, size))
+            return StoredBatch(read_batch(source, position, size), self._reader)
 
 
 def _original(chain: _Chain, outcome: str | None) -> _Original:

@@ -1,4 +1,4 @@
-"""Pairs of equal batches or records, found while a partition is read, each among the last units before it."""
+"""Pairs of equal records, found while a partition is read, each among the last units before it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from kaudit.reading.producer_grouping import Merged
 from kaudit.source.layout import PartitionDirectory
 
 WINDOW = 1 << 20
-"""Number of earlier units - batches or records - with which each is compared: about 100 bytes of memory each."""
+"""Number of earlier records with which each is compared: about 100 bytes of memory each."""
 _SLOT_BITS = 23
 _SLOTS = 1 << _SLOT_BITS
 _SLOT_SHIFT = 64 - _SLOT_BITS
@@ -137,8 +137,8 @@ Flags = NDArray[np.bool_]
 class Pairs(Struct, frozen=True):
     """Suspects in offset order: `again` repeats `earlier`, row by row, both of dtype CONTENT; outcomes as of TransactionSpans.
 
-    `same_content`: what they say; else only producer id, epoch and sequence. `known_sequence`: an earlier batch, or
-    record, has the same producer id, epoch and sequence.
+    `same_content`: what they say; else only producer id, epoch and sequence. `known_sequence`: an earlier record has the
+    same producer id, epoch and sequence.
     """
 
     again: Columns
@@ -171,20 +171,21 @@ class ReportedRepeat(Struct, frozen=True):
 
 
 class PartitionDuplicates(Struct):
-    """The suspects of a partition, and what was counted of it; `records_compared`: each record by itself, else batches.
+    """The suspects of a partition, and what was counted of it.
 
     `records` were compared; `more` are those of suspects that were not kept, `undecoded` the batches that cannot be decoded;
     `known_keys` and `without_key` as in SuspectRows.
     """
 
     directory: PartitionDirectory
+    identity: str
+    """By which records were compared, as `--identity` names it."""
     pairs: Pairs
-    records_compared: bool
     records: int
     more: int
     undecoded: int
-    known_keys: int | None
-    without_key: int | None
+    known_keys: int
+    without_key: int
     compacted: bool
     reported: Sequence[ReportedRepeat] = ()
     """What a scan reports, in any order: listed also where it is not among `pairs`."""
@@ -204,7 +205,7 @@ class Room:
 
 
 class SuspectRows:
-    """Takes a partition's rows in order, and keeps the suspects among its batches, or records if those were decoded."""
+    """Takes a partition's rows in order, and keeps the suspects among its records."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
@@ -213,13 +214,12 @@ class SuspectRows:
     def clear(self) -> None:
         """Begin again: the partition is read once more."""
         self.records = 0
-        self.records_compared = False
         self.undecoded = 0
         self.more = 0
         """Records of suspects that are not kept."""
-        self.known_keys: int | None = None
-        """Records with a key that an earlier one has, which says something else; None where keys were not read."""
-        self.without_key: int | None = None
+        self.known_keys = 0
+        """Records with a key that an earlier one has, which says something else."""
+        self.without_key = 0
         self._units: LastUnits | None = None
         self._spans = TransactionSpans()
         self._kept: list[tuple[Columns, Columns, Flags, Flags]] = []
@@ -231,19 +231,17 @@ class SuspectRows:
         units = chunk.contents
         if units is None or not len(units):
             return
-        self.records_compared = chunk.decoded
         if self._units is None:
-            self._units = LastUnits(("content", "identity", "key") if chunk.decoded else ("content", "identity"))
+            self._units = LastUnits(("content", "identity", "key"))
         self.records += int(units["records"].sum(dtype=np.int64))
         matches = self._units.feed(units)
-        if chunk.decoded:
-            self._count_keys(units, matches["key"], matches["content"])
+        self._count_keys(units, matches["key"], matches["content"])
         self._keep(units, matches["content"], matches["identity"])
 
     def _count_keys(self, units: Columns, keys: Matches, contents: Matches) -> None:
         new = np.setdiff1d(keys.found, contents.found, assume_unique=True)
-        self.known_keys = (self.known_keys or 0) + len(new)
-        self.without_key = (self.without_key or 0) + int(np.count_nonzero(units["key"] == NO_KEY))
+        self.known_keys += len(new)
+        self.without_key += int(np.count_nonzero(units["key"] == NO_KEY))
 
     def _keep(self, units: Columns, contents: Matches, identities: Matches) -> None:
         known = np.zeros(len(units), dtype=np.bool_)
@@ -260,12 +258,12 @@ class SuspectRows:
         chosen = found.take(kept)
         self._kept.append((units[chosen].settled(), earlier[kept].settled(), same.take(kept), known.take(chosen)))
 
-    def of(self, directory: PartitionDirectory, *, compacted: bool) -> PartitionDuplicates:
+    def of(self, directory: PartitionDirectory, identity: str, *, compacted: bool) -> PartitionDuplicates:
         """Return what was found in the partition, which has been read."""
         return PartitionDuplicates(
             directory,
+            identity,
             self._pairs(),
-            self.records_compared,
             self.records,
             self.more,
             self.undecoded,

@@ -12,6 +12,7 @@ from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 from kaudit.model.evidence_parts import ShownEvents
+from kaudit.model.leader_epochs import NO_LEADER, log_end_of, unheard
 from kaudit.model.record_loss import CutBy, CutRecords, LeaderHistory, LeaderStart, LogCut
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
@@ -28,7 +29,8 @@ class KnownLog(Struct, frozen=True):
     """The partition's log, in the copy that followed the newest leader: where its leader epochs begin, and what is in it.
 
     `starts` has (offset, leader epoch) of each change in offset order, `others_records` counts batches of producers without id,
-    `bumps` has by leader epoch how many producers raised their own epochs at its beginning.
+    `bumps` has by leader epoch how many producers raised their own epochs at its beginning, `leaders` by leader epoch which broker led, as
+    far as __cluster_metadata is given.
     """
 
     directory: PartitionDirectory
@@ -37,6 +39,7 @@ class KnownLog(Struct, frozen=True):
     starts: Sequence[tuple[int, int]]
     others_batches: int
     bumps: Mapping[int, int]
+    leaders: Mapping[int, int] = {}
 
 
 class _SentAgain(Struct):
@@ -148,6 +151,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     unacknowledged = all(cut.nothing_committed for cut in cuts) or (count is not None and again.idempotent >= count)
     nothing = not bumps and not unclean and _all_sent_again(history, leaders, log, unacknowledged=unacknowledged)
     least = max(known - again.idempotent - again.others, 0) if log is not None else 0
+    others = _led_by_others(first, epoch, cuts, history, log)
     return CutRecords(
         topic=history.topic,
         partition=history.partition,
@@ -159,7 +163,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
         idempotent_sent_again=again.idempotent,
         others_sent_again=again.others,
         records_lost_at_least=0 if nothing else least,
-        records_lost_at_most=0 if nothing else count,
+        records_lost_at_most=0 if nothing else None if others else count,
         raised_epochs=bumps,
         unclean=unclean,
         partition_read=log is not None,
@@ -167,8 +171,29 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
         began_ms=began,
         cut_ms=min((cut.at_ms for cut in cuts if cut.at_ms is not None), default=None),
         shown=ShownEvents(shown[:_LINES_SHOWN], len(shown)),
-        unknown=list(_unknown(log, end, leaders)),
+        unknown=[*_unknown(log, end, leaders), *([] if nothing else others[-1:])],
     )
+
+
+def _led_by_others(
+    first: int, epoch: int | None, cuts: Sequence[LogCut], history: LeaderHistory, log: KnownLog | None
+) -> list[str]:
+    """Return what would show how long the logs of other leaders were: of those from the last leader epoch of the logs that were cut off to this one."""
+    if epoch is None or any(cut.by is CutBy.LOADED and cut.end_offset is not None for cut in cuts):
+        return []
+    leaders = (
+        {} if log is None else {own: f"broker {leader}" for own, leader in log.leaders.items() if leader != NO_LEADER}
+    )
+    brokers = {cut.broker for cut in cuts if cut.end_offset is not None}
+    followed = [each.leader_epoch for each in history.followers if each.broker in brokers]
+    led = [each.leader_epoch for each in history.leaders if each.broker in brokers]
+    led += [own for own, leader in leaders.items() if leader in brokers]
+    held = [] if log is None else [own for offset, own in log.starts if offset < first]
+    known = max((own for own in (*followed, *led, *held) if own < epoch), default=0)
+    others = unheard(known, epoch, {} if log is None else log.leaders)
+    if known in followed and known not in led:
+        others.insert(0, known)
+    return [log_end_of(own, leaders.get(own)) for own in others if leaders.get(own) not in brokers]
 
 
 def _began(history: LeaderHistory, epoch: int | None) -> int | None:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader, broken_off_at
 from kaudit.formats.sidefiles.indexes import OffsetIndex, TimeIndex, parse_offset_index, parse_time_index
 from kaudit.model.damage import MissingCause
 from kaudit.model.side_files import IndexBeyondLogEnd, IndexFault, IndexKind, MissingIndexes
@@ -71,9 +71,9 @@ def _compare(  # noqa: PLR0913, PLR0917 - independent inputs
     beyond = _rows_beyond(files, log, segment, index.relative_offsets)
     if beyond is not None:
         end = int(index.relative_offsets[beyond:].max()) + segment.base_offset + 1
-        is_closed = not index.padding_rows
+        lost = not index.padding_rows or _is_broken_off(log)
         at = beyond * _ROW_BYTES[kind]
-        yield IndexBeyondLogEnd(kind, name, number, beyond, at, end, log.end_offset, is_closed)
+        yield IndexBeyondLogEnd(kind, name, number, beyond, at, end, log.end_offset, lost)
         index = index.first(beyond)
     index = index.first(_rows_written(log, segment, index))
     if isinstance(index, OffsetIndex):
@@ -98,12 +98,26 @@ def _rows_beyond(
     A log that is truncated keeps them: AbstractIndex.truncateToEntries lowers the number of rows, and leaves the bytes.
     """
     last = len(log.directory.segments) - 1
-    if segment.number != last or segment.size is None or log.claimed_end is None:
+    is_comparable = segment.size is not None or _is_broken_off(log)
+    if segment.number != last or not is_comparable or log.claimed_end is None:
         return None
     inside = np.flatnonzero(relative + segment.base_offset < log.claimed_end)
     first = int(inside[-1]) + 1 if len(inside) else 0
     file = log.directory.segments[last]
     return first if first < len(relative) and files.size_now(file) == file.size else None
+
+
+def _is_broken_off(log: LogFacts) -> bool:
+    """Return whether the last segment was cut by something other than its broker, and nothing else is wrong with it.
+
+    Rows beyond its end are then of what was lost, as the log was never truncated: no leader epoch begins in the segment.
+    """
+    last = len(log.directory.segments) - 1
+    hurt = [each for each in log.damages if each.segment == last]
+    begun = log.epoch_steps["base_offset"][1:]  # with the first one nothing changes
+    if log.unread or len(hurt) != 1 or (len(begun) and begun[-1] >= log.directory.segments[last].base_offset):
+        return False
+    return broken_off_at(log.directory, hurt) is not None
 
 
 def _rows_written(log: LogFacts, segment: IndexedSegment, index: OffsetIndex | TimeIndex) -> int:

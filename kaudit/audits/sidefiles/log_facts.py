@@ -19,10 +19,20 @@ MAX_BATCH_OFFSETS = 2**31
 """A header that claims more offsets than a batch can have (DefaultRecordBatch.lastOffsetDelta) is not believed."""
 
 
+def broken_off_at(directory: PartitionDirectory, damages: Sequence[PlacedDamage]) -> int | None:
+    """Return the byte at which the last segment breaks off, if that is inside a batch and no append ends there; else None."""
+    last = len(directory.segments) - 1
+    if last < 0 or directory.segments[last].text is not None or directory.segments[last].fetched is not None:
+        return None
+    cut = [each.damage.end for each in damages if each.segment == last and each.damage.ends_inside_append]
+    return cut[-1] if cut else None
+
+
 class LogFacts(Struct, frozen=True):
     """A partition as it was read. Offsets named `end` are exclusive.
 
-    `ended` are its markers (analysis.transactions.transaction_spans.ENDED), None if not all could be kept; `epoch_steps`
+    `ended` are its markers (analysis.transactions.transaction_spans.ENDED), None if not all could be kept; `only_records`: nothing shows
+    that an offset of it may be a marker, or was compacted away; `epoch_steps`
     the first batch of every run of one leader epoch, in offset order; `unread`: a segment could not be read; `listed_aborts`: what brokers
     list as aborted, where they sent the log. `batch_starts`: of those positions that is_kept keeps, segment by segment in the
     order of the log; `read_to`: the segment of the last valid batch, and the position after it.
@@ -39,6 +49,7 @@ class LogFacts(Struct, frozen=True):
     epoch_steps: Rows
     ended: Rows | None
     unread: bool
+    only_records: bool = False
     listed_aborts: Aborted = frozenset()
     batch_starts: Rows = field(default_factory=lambda: np.empty(0, dtype=BATCH_START))
     read_to: tuple[int, int] = (0, 0)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from kaudit.audits.sidefiles.index_audit import compare_indexes
 from kaudit.audits.sidefiles.leader_epoch_audit import compare_leader_epochs
-from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader, broken_off_at
 from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_aborts, compare_transaction_indexes
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
@@ -58,9 +58,9 @@ def compare_side_files(reader: SideFileReader, log: LogFacts) -> SideFileAudit:
             found += _COMPARISONS[kind.name](parsed, log)
         if name == LEADER_EPOCH_CHECKPOINT:
             epochs = parsed
-    indexes = [fault for fault in found if isinstance(fault, IndexBeyondLogEnd) and fault.closed]
-    witnesses = [EndWitness(index.file, index.end_offset) for index in indexes]
-    witnesses += _end_witnesses(reader, log, epochs)
+    indexes = [fault for fault in found if isinstance(fault, IndexBeyondLogEnd) and fault.lost]
+    witnesses = [*_end_witnesses(reader, log, epochs)]
+    witnesses += [EndWitness(index.file, index.end_offset) for index in indexes]
     found += _known_beyond(log, witnesses)
     return SideFileAudit(found, witnesses)
 
@@ -131,7 +131,12 @@ def _known_beyond(log: LogFacts, witnesses: Sequence[EndWitness]) -> Iterator[Kn
         return
     beyond = [(known.name, known.end_offset) for known in witnesses if known.end_offset > end]
     if beyond:
-        yield KnownBeyondLogEnd(beyond, end)
+        last = max(known for _, known in beyond)
+        cut = broken_off_at(log.directory, log.after_last_batch)
+        of_index = cut is not None and all(
+            name.endswith((".index", ".timeindex")) for name, known in beyond if known == last
+        )
+        yield KnownBeyondLogEnd(beyond, end, last - end if cut is not None and log.only_records else 0, cut, of_index)
 
 
 def _offset_in(name: str) -> int | None:

@@ -84,6 +84,11 @@ class TransactionSpans(Struct):
         own = self._open[self._open["producer_id"] == producer_id]
         return int(own["followed_ms"][0]) if len(own) else NO_TIMESTAMP
 
+    @property
+    def stable_offset(self) -> int:
+        """Where the first transaction that is still open begins: read_committed consumers get nothing from there on; 2^63-1 without one."""
+        return int(self._open["offset"].min()) if len(self._open) else _NEVER
+
     def _keep(self, spans: "_Spans", chosen: NDArray[np.intp]) -> None:
         markers = spans.markers if len(chosen) == len(spans.markers) else spans.markers[chosen]
         rows = np.empty(len(chosen), dtype=ENDED_TRANSACTION)

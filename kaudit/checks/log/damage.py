@@ -246,6 +246,7 @@ def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each such segment; a crash leaves the last one like that."""
     for found in damaged_ranges(evidence, DamageKind.TORN):
         damage, is_last = found.first.damage, found.in_last_segment(context)
+        may_be_append = is_last and not (context.segment_sizes and damage.ends_inside_append)
         yield damage_finding(
             truncated_tail,
             context,
@@ -253,7 +254,7 @@ def truncated_tail(context: Context, evidence: Evidence) -> Iterator[Finding]:
             found,
             message=f"the segment breaks off at byte {damage.position}: {damage.detail}{found.unreadable}",
             rule="a segment consists of whole batches; a broker that was not shut down cleanly truncates the rest",
-            explanations=_LAST_SEGMENT_CAUSES if is_last else _CLOSED_SEGMENT_CAUSES,
+            explanations=_LAST_SEGMENT_CAUSES if may_be_append else _CLOSED_SEGMENT_CAUSES,
             severity=Severity.WARNING if is_last else Severity.ERROR,
         )
 

@@ -12,13 +12,18 @@ from kaudit.checks.texts import counted
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.side_files import IndexBeyondLogEnd, KnownBeyondLogEnd
+from kaudit.model.side_files import CheckpointBeyondLogEnd, IndexBeyondLogEnd, KnownBeyondLogEnd
 
 _RULE = (
     "a producer snapshot is named by the end of the log, a leader epoch begins there, and a closed index leads to batches of the "
     "log; truncating the log removes all of them (ProducerStateManager.truncateAndReload, LeaderEpochFileCache.truncateFromEnd, "
     "AbstractIndex.truncateTo)"
 )
+_RULE_OF_APPENDS = (
+    "a broker writes what it appends at once (MemoryRecords.writeFullyTo): a write that is interrupted, or copied too early, ends with a "
+    "page of 4,096 bytes; this segment ends inside a batch, at byte"
+)
+_HOW_MANY = "how far the log went: its other replicas, the producers, or another copy of replication-offset-checkpoint"
 _CAUSES = (
     Explanation("the end of the log was lost: with the page cache, by an incomplete copy, or by another program"),
     Explanation("the log was truncated, and the file was not written again before it was copied"),
@@ -30,13 +35,14 @@ class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     log_end_offset: int
     missing_offsets: int
     files: Sequence[str]
+    to_be_certain: str | None = None
 
 
 @check(
     "KA014",
     severity=Severity.ERROR,
     summary="a producer snapshot, a leader epoch or an index knows offsets beyond the end of the log",
-    needs=(KnownBeyondLogEnd,),
+    needs=(KnownBeyondLogEnd, CheckpointBeyondLogEnd),
     withdrawn_by=Withdrawal.NEXT_READING,
     incident=(DAMAGE,),
     caused_by=(ELECTED, UNCLEAN_STOP),
@@ -47,22 +53,28 @@ def log_ends_early(context: Context, evidence: Evidence) -> Iterator[Finding]:
     for found in evidence.of(KnownBeyondLogEnd):
         name, end = max(found.files, key=lambda known: known[1])
         count = end - found.log_end_offset
+        # what a checkpoint knows beyond these files is reported by KA505
+        known = any(checkpoint.offset >= end for checkpoint in evidence.of(CheckpointBeyondLogEnd))
+        most = count if known or not found.went_on else None
+        cut = found.broken_off_at
         yield log_ends_early.finding(
             context,
-            f"the log ends at {found.log_end_offset}, but {name} knows it up to {end}: {counted(count, 'offset')} missing",
+            f"the log ends at {found.log_end_offset}, but {name} knows it up to {end}: "
+            f"{'at least ' if most is None else ''}{counted(count, 'offset')} missing",
             offset=found.log_end_offset,
             last_offset=end - 1,
             file=context.side_file(name),
             anchor="log end",
             evidence=_Evidence(
-                rule=_RULE,
+                rule=_RULE if cut is None else f"{_RULE_OF_APPENDS} {cut}",
                 broker="removes the file when it loads the log, and goes on at the end that the segments have",
                 log_end_offset=found.log_end_offset,
                 missing_offsets=count,
                 files=[f"{file} to {offset}" for file, offset in found.files],
+                to_be_certain=None if most is not None else _HOW_MANY,
             ),
-            impact=Impact(records_lost_at_most=count),
-            explanations=_CAUSES,
+            impact=Impact(records_lost_at_least=found.records or None, records_lost_at_most=most),
+            explanations=_CAUSES if cut is None else _CAUSES[:1],
             following=(context.inspect_file(name), "look for these offsets on the partition's other replicas"),
             absent={
                 **NO_PRODUCER,
@@ -97,7 +109,7 @@ _TRUNCATED = (
 def index_beyond_log_end(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report what they prove: the log once went so far. Rows of an index that was closed are reported by KA014."""
     for found in evidence.of(IndexBeyondLogEnd):
-        if found.closed:
+        if found.lost:
             continue
         yield file_finding(
             index_beyond_log_end,

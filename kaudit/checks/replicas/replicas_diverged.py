@@ -15,6 +15,7 @@ from kaudit.model.evidence import BrokerEvidence, FindingEvidence
 from kaudit.model.evidence_parts import CopyOfBatch, EpochEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Act, Caution, Impact
+from kaudit.model.leader_epochs import log_end_of, unheard
 from kaudit.model.replicas import (
     Difference,
     MissingRecords,
@@ -62,6 +63,7 @@ class _DifferenceEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     only_on: Mapping[str, OffsetRange]
     high_watermarks: Mapping[str, int]
     missing_on_reference: Mapping[str, MissingRecords | None]
+    to_be_certain: str | None = None
 
     def own_fields(self) -> dict[str, object]:
         own = super().own_fields()
@@ -136,6 +138,7 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
             + (" and are fetched again" if alike and cut is not None and cut <= difference.offset else ""),
             previous=None if previous is None else copy_of_batch(previous),
             copies={other: copy_of_batch(held) for other, held in difference.batches.items()},
+            to_be_certain=_to_be_certain(found, parted, impact),
             **_histories(found),
         ),
         explanations=_causes(found, difference, noticed=cut is not None and cut <= difference.offset),
@@ -162,7 +165,12 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
         last_offset=end - 1,
         anchor=str(first),
         evidence=_DifferenceEvidence(
-            rule=_RULE, broker=_what_follows(comparison, name, first), previous=None, copies=None, **_histories(found)
+            rule=_RULE,
+            broker=_what_follows(comparison, name, first),
+            previous=None,
+            copies=None,
+            to_be_certain=_to_be_certain(found, names, impact),
+            **_histories(found),
         ),
         explanations=[*recreated_topic(found.topic_ids), _failed_leader(begins)],
         impact=impact,
@@ -288,10 +296,30 @@ def _lost_records(found: ReplicaEvidence, names: Sequence[str]) -> Impact:
     least = sum(max(lost for lost, _ in same) for same in copies.values())
     most = sum(max(lost for _, lost in same) for same in copies.values())
     # what a log held before it was made anew is not known
-    known = not any(_begins_anew(found.comparison, name) for name in names)
+    known = not any(_begins_anew(found.comparison, name) for name in names) and not (
+        most and _led_by_others(found, names)
+    )
     reason = f"records that {found.comparison.reference} lacks are cut off when it follows {found.comparison.reference}"
     cautions = tuple(Caution(Act.RESTART, f"replica {name}", reason) for name in names if most or not known)
     return Impact(records_lost_at_least=least, records_lost_at_most=most if known else None, cautions=cautions)
+
+
+def _led_by_others(found: ReplicaEvidence, names: Sequence[str]) -> list[int]:
+    """Return the leader epochs between the last that these replicas know and the next of the reference under which other brokers may have led."""
+    assert found.comparison.reference is not None
+    epochs = found.comparison.leader_epochs
+    known = max((epochs[name][-1].epoch for name in names if epochs[name]), default=None)
+    following = [
+        entry.epoch for entry in epochs[found.comparison.reference] if known is not None and entry.epoch > known
+    ]
+    return [] if known is None or not following else unheard(known, following[0], found.leaders)
+
+
+def _to_be_certain(found: ReplicaEvidence, names: Sequence[str], impact: Impact) -> str | None:
+    if impact.records_lost_at_most is not None or not (between := _led_by_others(found, names)):
+        return None
+    leader = found.leaders.get(between[-1])
+    return log_end_of(between[-1], None if leader is None else f"broker {leader}")
 
 
 def _begins_anew(comparison: PartitionComparison, name: str) -> bool:

@@ -119,7 +119,7 @@ def _beyond(context: Context, found: CheckpointBeyondLogEnd) -> Finding:
             context.inspect_log_dir_file(found.file),
             "look for these offsets on the partition's other replicas before this one leads it",
         ),
-        impact=Impact(records_lost_at_most=lost),
+        impact=Impact(records_lost_at_least=found.records or None, records_lost_at_most=lost),
         absent=WHOLE_FILE,
     )
 

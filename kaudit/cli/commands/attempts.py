@@ -6,7 +6,7 @@ import typer
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import Takes, with_option_groups
-from kaudit.cli.options import CONNECTION, PARTITIONS, PROGRAM_LOGS, Paths, Redaction, VersionOption
+from kaudit.cli.options import CONNECTION, PARTITIONS, PROGRAM_LOGS, Paths, Quiet, Redaction, VersionOption
 from kaudit.scanning.options import ScanOptions
 
 _EXAMPLES = """\b
@@ -16,6 +16,13 @@ Examples:
   kaudit attempts server.log
   kaudit attempts --broker-version 2.8.1 orders-3 | kaudit replay -
 """
+
+
+class _General(VersionOption, frozen=True, kw_only=True):
+    """What has to do with no command in particular."""
+
+    quiet: Quiet = False
+
 
 app = typer.Typer()
 
@@ -30,11 +37,11 @@ def attempts(
     ] = None,
     redaction: Redaction,
     audit: Annotated[ScanOptions, Takes((*PARTITIONS, "broker-version", *PROGRAM_LOGS, *CONNECTION))],
-    version: VersionOption,  # noqa: ARG001 - its callback has answered
+    general: _General,
 ) -> int:
     """Write what producers tried as attempts that kaudit replay answers.
 
     The batches of the segments are the accepted ones; server logs report refusals, restarts and elections between them.
     Logs alone give the refusals that they state.
     """
-    return on_demand("reconstruction", "run_attempts")(paths, audit, output, redaction)
+    return on_demand("reconstruction", "run_attempts")(paths, audit, output, redaction, quiet=general.quiet)

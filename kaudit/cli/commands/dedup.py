@@ -14,8 +14,9 @@ from kaudit.cli.settings import settings_of
 _EXAMPLES = """\b
 Examples:
   kaudit dedup /var/lib/kafka/data
-  kaudit dedup --depth records --isolation-level read_committed orders-3
-  kaudit dedup --depth records --output-format parquet -o suspects orders-3
+  kaudit dedup --isolation-level read_committed orders-3
+  kaudit dedup --identity key,value:order.version orders-3
+  kaudit dedup --output-format parquet -o suspects orders-3
 """
 
 
@@ -26,12 +27,22 @@ class IsolationLevel(enum.Enum):
     READ_COMMITTED = "read_committed"
 
 
-_Isolation = Annotated[
+IsolationOption = Annotated[
     IsolationLevel,
     typer.Option(
         "--isolation-level",
         metavar="LEVEL",
         help="The level of the consumer: read_uncommitted reads aborted records too, read_committed does not.",
+    ),
+]
+
+_Identity = Annotated[
+    str | None,
+    typer.Option(
+        "--identity",
+        metavar="PARTS",
+        help="What makes a record the one it is: key, value, headers, timestamp, header:NAME, key:PATH, value:PATH, joined by commas; or "
+        "debezium, outbox, cloudevents. By default key, value and headers, or what the first records of a topic plainly have.",
     ),
 ]
 
@@ -44,16 +55,17 @@ def dedup(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
     paths: Paths,
     *,
-    isolation_level: _Isolation = IsolationLevel.READ_UNCOMMITTED,
+    isolation_level: IsolationOption = IsolationLevel.READ_UNCOMMITTED,
+    identity: _Identity = None,
     output: RowOutput,
     compared: Compared,
     display: DisplayOptions,
 ) -> int:
-    """List the records that a consumer of these logs reads twice, and whether keys, or producer id, epoch and sequence, identify them.
+    """List the records that repeat earlier ones: which, why, and by what a consumer of these logs can recognise them.
 
-    Batches are compared by their records, with --depth records each record by key, value and headers, with the last 1,048,576 of
-    the partition before it. Repeats that a scan reports (KA701, KA702, KA704) are listed from further back, too.
-    Keys are shown as SHA-256, other content never.
+    Each record is compared with the last 1,048,576 of its partition. Repeats that a scan reports (KA701, KA702, KA704) are listed
+    from further back, too. Change events of Debezium and CloudEvents are recognised by their own ids. Keys are shown as SHA-256,
+    other content never. -v lists each record.
     """
     scan = replace(compared, paths=paths, compacted_topics=settings_of(context).compacted_topics)
-    return on_demand("deduplication", "run_dedup")(scan, output, isolation_level.value, display)
+    return on_demand("deduplication", "run_dedup")(scan, output, isolation_level.value, identity, display)

@@ -1,11 +1,13 @@
-"""`kaudit diff`: replicas compared with one another."""
+"""`kaudit diff`: replicas compared with one another, or two topics record by record."""
 
+import enum
 from typing import Annotated
 
 import typer
 
+from kaudit.cli.commands.dedup import IsolationLevel, IsolationOption
 from kaudit.cli.loading import on_demand
-from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.option_groups import OptionGroup, with_option_groups
 from kaudit.cli.options import AuditOptions, Compared, TableOutput
 from kaudit.cli.settings import settings_of
 
@@ -19,7 +21,59 @@ Examples:
   kaudit diff --fingerprint /data/kafka > site-a.json
   kaudit diff site-a.json /data/kafka
   kaudit diff report.json /data/kafka
+  kaudit diff --by records /mnt/cluster-a /mnt/cluster-b
+  kaudit diff --by records --identity header:id --map '(.*)=copy.\\1' \\
+      cluster-a cluster-b
 """
+
+
+class Unit(enum.Enum):
+    """What is compared."""
+
+    BATCHES = "batches"
+    RECORDS = "records"
+
+
+class LedgerOptions(OptionGroup, frozen=True, kw_only=True):
+    """How the records of two topics are compared."""
+
+    heading = "Comparison by records"
+
+    by: Annotated[
+        Unit,
+        typer.Option(
+            "--by",
+            metavar="UNIT",
+            help="batches: DIRs are replicas of the same partitions; records: the first DIR is the source, the second has copies of its "
+            "topics, at whatever offsets and under whatever names.",
+        ),
+    ] = Unit.BATCHES
+    identity: Annotated[
+        str | None,
+        typer.Option(
+            "--identity",
+            metavar="PARTS",
+            help="What makes two records the same: key, value, headers, timestamp (default: all four), header:NAME, key:PATH, "
+            "value:PATH, joined by commas; or debezium, outbox, cloudevents.",
+        ),
+    ] = None
+    isolation_level: IsolationOption = IsolationLevel.READ_UNCOMMITTED
+    maps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="REGEX=NAME",
+            help="The copies of topics that match are called so; default: CLUSTER.topic, or the same name. Repeatable.",
+        ),
+    ] = None
+    temporary_directory: Annotated[
+        str | None,
+        typer.Option(
+            "--temporary-directory",
+            metavar="DIR",
+            help="Where 32 bytes for each record are kept meanwhile; default: TMPDIR.",
+        ),
+    ] = None
 
 
 class DiffOptions(AuditOptions, frozen=True, kw_only=True):
@@ -41,6 +95,7 @@ class DiffOptions(AuditOptions, frozen=True, kw_only=True):
             "fingerprint besides DIR, narrower ones where the two differ.",
         ),
     ] = False
+    ledger: LedgerOptions
     audit: Compared
     output: TableOutput
 
@@ -67,7 +122,10 @@ def diff(
     """Compare replicas of the same partitions batch by batch: which agree, which lag, where they diverge.
 
     Normal differences are ignored: other segment boundaries, an older log start, compaction. Copies of one broker made at
-    different times (by meta.properties) are not replicas: diff shows what the broker appended or truncated in between. Nothing is
-    ever written into DIR.
+    different times (by meta.properties) are not replicas: diff shows what the broker appended or truncated in between. With --by
+    records topics are compared with their copies in another cluster: which records are missing there, which are there twice.
+    Nothing is ever written into DIR.
     """
+    if options.ledger.by is Unit.RECORDS:
+        return on_demand("record_comparison", "run_record_ledger")(settings_of(context), paths, options)
     return on_demand("comparison", "run_diff")(settings_of(context), paths, options)

@@ -25,6 +25,8 @@ class Of(enum.Enum):
     VALUE_PATH = "value path"
     DEBEZIUM = "debezium position"
     """Where a change stands in its database's log: `source` in a change event, without its clocks."""
+    SNAPSHOT_ROW = "row of a snapshot"
+    """`after` of a change event that a snapshot wrote (`op` is r): every snapshot gives it another place."""
 
 
 class Part(Struct, frozen=True):
@@ -104,6 +106,20 @@ def parse_identity(text: str) -> Identity:
     if len(set(parts)) < len(parts):
         raise UsageError(f"--identity {text}: a part is named twice")
     return Identity(text, (tuple(sorted(parts, key=_order)),))
+
+
+_REPEATED_CHANGES = Identity(
+    "debezium",
+    ((_KEY, Part(Of.SNAPSHOT_ROW, path=("payload",))), (_KEY, Part(Of.SNAPSHOT_ROW)), *PRESETS["debezium"]),
+)
+
+
+def parse_identity_in_log(text: str) -> Identity:
+    """Parse `--identity` for records of one log: there the rows of a second snapshot repeat those of the first.
+
+    Raises as `parse_identity`.
+    """
+    return _REPEATED_CHANGES if text == _REPEATED_CHANGES.text else parse_identity(text)
 
 
 def _order(part: Part) -> int:

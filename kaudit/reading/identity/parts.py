@@ -87,14 +87,17 @@ def _bytes_of(part: Part, record: AnyRecord, key: _Payload, value: _Payload) -> 
         return next((_sized(each.value) for each in reversed(headers_of(record)) if each.key == named), None)
     found = (key if part.of is Of.KEY_PATH else value).at(part.path)
     if part.of is Of.DEBEZIUM:
-        found = _position(found)
+        found = position_of(found)
+    elif part.of is Of.SNAPSHOT_ROW:
+        found = found.get("after", MISSING) if isinstance(found, dict) and found.get("op") == "r" else MISSING
     try:
         return None if found is MISSING else canonical(found)
     except PayloadError:
         return None
 
 
-def _position(source: Any) -> Any:  # noqa: ANN401 - any value
+def position_of(source: Any) -> Any:  # noqa: ANN401 - any value
+    """Return what of `source` in a change event is its place in the database's log, by name; MISSING without any."""
     if not isinstance(source, dict):
         return MISSING
     names = _POSITIONS.get(str(source.get("connector")))

@@ -65,7 +65,7 @@ class Account(Struct):
             places.append(f"{event.path}:{event.line}")
 
     def notes(self) -> Iterator[str]:
-        """Yield what could not be reconstructed, and what was taken for granted, one sentence each."""
+        """Yield what was left out, and what was taken for granted, one sentence each."""
         yield from self._refusals()
         for number, one, many, what in (
             (
@@ -104,6 +104,9 @@ class Account(Struct):
         ):
             if number:
                 yield f"{number:,} {one if number == 1 else many} {what}"
+
+    def problems(self) -> Iterator[str]:
+        """Yield what could not be read, one line each."""
         for problem in self.unreadable[:_LISTED]:
             yield f"not read: {problem}"
         if len(self.unreadable) > _LISTED:

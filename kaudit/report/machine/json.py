@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from kaudit.model.ledger import LedgerResult, TopicLedger, mapped_ranges
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
@@ -52,6 +53,20 @@ def render_diff(result: DiffResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.diff/1 document."""
     bare, findings = _apart(result.scan, options)
     yield from pretty_pieces(diff_document(replace(result, scan=bare), options), findings)
+
+
+def render_ledger(result: LedgerResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the kaudit.ledger/1 document."""
+    bare, findings = _apart(result.scan, options)
+    document = scan_document(
+        bare, options, "kaudit.ledger/1", sides=[side.to_dict() for side in result.sides], ledgers=[]
+    )
+    yield from pretty_pieces(document, {**findings, "ledgers": map(_ledger, result.ledgers)})
+
+
+def _ledger(ledger: TopicLedger) -> Listed:
+    mapped = (row._asdict() for row in mapped_ranges(ledger.map_file))
+    return Listed({**ledger.to_dict(), "offset_map": []}, {"offset_map": mapped})
 
 
 def _timeline(timeline: Timeline) -> Mapping[str, object] | Listed:

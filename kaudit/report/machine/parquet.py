@@ -64,7 +64,7 @@ def write_tables(tables: Tables, directory: Path) -> None:
         counts = {name: len(rows) for name, rows in tables.rows.items()}
         for name, rows in tables.rows.items():
             with PartFiles(arrow_schema(name), partial / name) as files:
-                files.write(_table(name, rows))
+                files.write(to_table(name, rows))
                 files.finish()
         counts |= _write_pieces(tables, partial)
         text = json.dumps({**tables.manifest, "rows": counts}, sort_keys=True, indent=2, allow_nan=False) + "\n"
@@ -146,7 +146,7 @@ class PartFiles:
 
 def to_ipc(name: str, rows: Sequence[Row]) -> bytes:
     """Pack rows of the table `name` as an Arrow IPC stream."""
-    return _ipc(_table(name, rows))
+    return _ipc(to_table(name, rows))
 
 
 def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
@@ -174,7 +174,8 @@ def arrow_schema(table: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in schema_of(table).items()])
 
 
-def _table(table: str, rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+def to_table(table: str, rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return rows of a table of `kaudit.model.table_columns` as a `pyarrow.Table`."""
     schema = arrow_schema(table)
     held = {
         name: pa.array([_known(row.get(name), kind) for row in rows], schema.field(name).type)

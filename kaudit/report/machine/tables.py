@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -21,6 +22,8 @@ from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Finding
+from kaudit.model.impact import Impact
+from kaudit.model.ledger import LedgerResult, RecordRange, RepeatedRange, TopicLedger, mapped_ranges
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, TimelineResult
@@ -28,11 +31,13 @@ from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.model.timeline import RunEntry, Timeline
 from kaudit.partition.batch_export import SegmentTask
 from kaudit.report.json_documents import header
-from kaudit.report.machine.parquet import arrow_schema, columns_to_ipc, to_ipc
+from kaudit.report.machine.parquet import arrow_schema, columns_to_ipc, to_ipc, to_table
 from kaudit.report.render_options import Decide, RenderOptions, Row, Tables
 from kaudit.scanning.summaries import partition_summary, segment_rows
 
 SCHEMA = "kaudit.tables/1"
+_MAPPED_ROWS = 10_000
+"""Ranges of a map of offsets that are packed at once."""
 
 
 def scan_tables(result: ScanResult, options: RenderOptions) -> Tables:
@@ -49,6 +54,36 @@ def producers_tables(result: ProducersResult, options: RenderOptions) -> Tables:
 def diff_tables(result: DiffResult, options: RenderOptions) -> Tables:
     """Return the scan's tables, and one row for each replica of each partition compared."""
     return _tables(result.scan, options, {"comparisons": list(_compared(result))})
+
+
+def ledger_tables(result: LedgerResult, options: RenderOptions) -> Tables:
+    """Return the scan's tables, the ranges of records that differ, and the maps of offsets."""
+    tables = _tables(result.scan, options, {"record_ranges": list(_record_ranges(result))})
+    return replace(tables, streamed=("offset_map",), pieces=_mapped(result))
+
+
+def _record_ranges(result: LedgerResult) -> Iterator[Row]:
+    for ledger in result.ledgers:
+        kinds: Mapping[str, Sequence[RecordRange | RepeatedRange]] = {
+            "missing": ledger.missing_ranges,
+            "repeated": ledger.repeated_ranges,
+            "only-in-target": ledger.only_in_target_ranges,
+            "pending": ledger.pending_ranges,
+        }
+        for kind, ranges in kinds.items():
+            for each in ranges:
+                yield {**_topics(ledger), "difference": kind, **each.to_dict()}
+
+
+def _mapped(result: LedgerResult) -> Iterator[tuple[str, bytes]]:
+    for ledger in result.ledgers:
+        rows = ({**_topics(ledger), **each._asdict()} for each in mapped_ranges(ledger.map_file))
+        while piece := list(islice(rows, _MAPPED_ROWS)):
+            yield "offset_map", to_ipc("offset_map", piece)
+
+
+def _topics(ledger: TopicLedger) -> Row:
+    return {"source_topic": ledger.source, "target_topic": ledger.target}
 
 
 def _compared(result: DiffResult) -> Iterable[Row]:
@@ -98,6 +133,25 @@ def finding_row(finding: Finding) -> Row:
     return {
         name: to_json(value) if isinstance(value, dict | list) else value for name, value in finding.to_dict().items()
     }
+
+
+_IMPACT_NUMBERS = tuple(name for name in Impact.__struct_fields__ if name != "cautions")
+
+
+def findings_table(findings: Sequence[Finding]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the table `findings` as a `pyarrow.Table`: each number of `impact` is a column, `next` a list of texts."""
+    table = to_table("findings", [finding_row(finding) for finding in findings])
+    table = table.set_column(
+        table.schema.get_field_index("next"),
+        "next",
+        pa.array([list(found.next) for found in findings], pa.list_(pa.string())),
+    )
+    place = table.schema.get_field_index("impact")
+    table = table.remove_column(place)
+    for name in reversed(_IMPACT_NUMBERS):
+        kind = pa.timestamp("ms", tz="UTC") if name.endswith("_timestamp") else pa.int64()
+        table = table.add_column(place, name, pa.array([getattr(found.impact, name) for found in findings], kind))
+    return table
 
 
 def digest_row(digest: PartitionDigest) -> Row:

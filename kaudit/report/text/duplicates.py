@@ -1,17 +1,19 @@
-"""`kaudit dedup`: rows of duplicates, and their effect on consumers that deduplicate."""
+"""`kaudit dedup`: what repeats what and why, rows of duplicates, and their effect on consumers that deduplicate."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 
 from msgspec import structs
 
 from kaudit import __version__
-from kaudit.audits.repeats.suspects import WINDOW
-from kaudit.listings.duplicates import DuplicateListing, PartitionTotal
-from kaudit.model.duplicates import RECURRING_COPY, DuplicateCounts, Relation
+from kaudit.audits.repeats.suspects import WINDOW, PartitionDuplicates
+from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing, PartitionTotal
+from kaudit.model.duplicates import Cause, Duplicate, DuplicateCounts, Relation, RepeatedRange
+from kaudit.model.finding import Confidence
 from kaudit.model.result import NotAudited
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_rows import rows_document, rows_jsonl
-from kaudit.report.text.formatting import plural
+from kaudit.report.text.formatting import duration, plural, span
 
 Row = dict[str, object]
 
@@ -22,15 +24,32 @@ _GIVEN_TWICE = {
     Relation.OTHER_SEQUENCE: "under another sequence of the same producer",
     Relation.SAME_SEQUENCE: "under the same sequence, further back than is compared",
 }
-_HEADINGS = ("a consumer that remembers", "recognises", "processes twice", "drops, though new")
+_HEADINGS = ("a consumer that remembers", "drops equal", "processes equal", "drops different")
+_CAUSES = {
+    Cause.REPROCESSING: "reprocessing: an application wrote them once more",
+    Cause.RE_SNAPSHOT: "re-snapshot: a connector read its tables again",
+    Cause.MIRROR: "mirror or restore: written again with the timestamps they had",
+    Cause.RECURRING: "recurring: equal records that are written over and over, such as heartbeats",
+    Cause.UNKNOWN: "no sign that they were sent again: an application, or a person, may have written them",
+}
+_RETRIES = {
+    Relation.SAME_SEQUENCE: "the broker appended a batch again under the same sequence",
+    Relation.OTHER_EPOCH: "the producer raised its epoch and sent again what it had in flight",
+    Relation.NO_PRODUCER_ID: "a client without idempotence sent a request again",
+}
 
 
 def duplicate_rows(listing: DuplicateListing, *, read_committed: bool) -> Iterator[Row]:
-    """Yield a row for each duplicate, as DUPLICATE_TABLES has them."""
-    for partition, found in listing.duplicates(read_committed=read_committed):
-        directory = partition.directory
-        place = {"topic": directory.topic, "partition": directory.partition, "replica": directory.replica}
-        yield {"row": "duplicate", **place, **structs.asdict(found), "relation": found.relation.value}
+    """Yield a row for each duplicate and, after its last one, for each range of them, as DUPLICATE_TABLES has them."""
+    for partition, found in listing.found(read_committed=read_committed):
+        yield {"row": "range" if isinstance(found, RepeatedRange) else "duplicate", **_fields(partition, found)}
+
+
+def _fields(partition: PartitionDuplicates, found: Duplicate | RepeatedRange) -> Row:
+    directory = partition.directory
+    place = {"topic": directory.topic, "partition": directory.partition, "replica": directory.replica}
+    values = structs.asdict(found).items()
+    return {**place, **{name: value.value if isinstance(value, Enum) else value for name, value in values}}
 
 
 def jsonl(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
@@ -56,28 +75,101 @@ def document(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isola
 def _summary(listing: DuplicateListing, isolation_level: str) -> Row:
     return {
         "isolation_level": isolation_level,
-        "compared": "records" if _compares_records(listing.totals) else "batches",
+        "compared": "records",
         "window": WINDOW,
         "incomplete": listing.scan.incomplete,
         "not_compared": [note.to_dict() for note in not_compared(listing)],
         "partitions": [structs.asdict(total) | {"counts": structs.asdict(total.counts)} for total in listing.totals],
         "counts": structs.asdict(_counts(listing.totals)),
+        "ranges": [_fields(*each) for each in listing.ranges],
+        "more_ranges": listing.range_count - len(listing.ranges),
     }
 
 
-def summary_text(listing: DuplicateListing, console: Console, isolation_level: str) -> Iterator[str]:
-    """Yield the lines above the table: the total, and the effect on consumers that deduplicate."""
+def summary_text(listing: DuplicateListing, console: Console, isolation_level: str, most_ranges: int) -> Iterator[str]:
+    """Yield the lines above the table: the total, at most so many ranges, and the effect on consumers that deduplicate."""
     totals = listing.totals
     counts, records = _counts(totals), sum(total.records for total in totals)
-    compared = "one by one" if _compares_records(totals) else "batch by batch"
-    verb = "repeats an earlier one" if counts.repeated == 1 else "repeat earlier ones"
-    text = f"{counts.repeated:,} of {plural(records, 'record')} {verb} (compared {compared}, as isolation.level={isolation_level} is given them)"
+    doubtful = counts.by_confidence.get(Confidence.POSSIBLE.value, 0)
+    repeated = counts.repeated - doubtful
+    verb = "repeats an earlier one" if repeated == 1 else "repeat earlier ones"
+    text = f"{repeated:,} of {plural(records, 'record')} {verb} (as isolation.level={isolation_level} is given them)"
     yield from (console.paint(line, Style.STRONG) + "\n" for line in console.wrap(text))
-    if counts.repeated or counts.lost_by_sequence or _known(totals, "known_keys"):
+    if doubtful:
+        verb = "equals an earlier one" if doubtful == 1 else "equal earlier ones"
+        text = f"{doubtful:,} more {verb}, which proves nothing: alone, under another timestamp, or over and over"
+        yield from (line + "\n" for line in console.wrap(text))
+    yield from _ranges(listing, console, most_ranges)
+    if counts.repeated or counts.lost_by_sequence or _sum(totals, "known_keys"):
         yield "\n"
         yield from _table(totals, counts, console)
     for text in _remarks(totals, counts):
         yield from (line + "\n" for line in console.wrap(text, lead="- ", indent="  "))
+
+
+def _ranges(listing: DuplicateListing, console: Console, most: int) -> Iterator[str]:
+    """Yield the surest ranges with the most records, in the order of the log."""
+    certainty = list(Confidence)
+    ranges = [each for each in listing.ranges if each[1].cause is not Cause.RECURRING or most == MAX_RANGES]
+    chosen = sorted(ranges, key=lambda each: (certainty.index(each[1].confidence), -each[1].record_count))
+    shown = chosen[:most]
+    chosen_ids = {id(found) for _, found in shown}
+    for partition, found in listing.ranges:
+        if id(found) in chosen_ids:
+            yield "\n"
+            yield from _range(partition.directory.name, found, console)
+    more = len(ranges) - len(shown) + listing.range_count - len(listing.ranges)
+    if more:
+        yield f"\n{plural(more, 'more range')} (-v shows them)\n"
+
+
+def _range(name: str, found: RepeatedRange, console: Console) -> Iterator[str]:
+    again, original = span(found.offset, found.last_offset), span(found.original_offset, found.original_last_offset)
+    verb = "equals" if found.confidence is Confidence.POSSIBLE else "repeats" if found.record_count == 1 else "repeat"
+    if found.confidence is Confidence.POSSIBLE and found.record_count > 1:
+        verb = "equal"
+    head = f"{visible(name)}: {again} {verb} {original} ({plural(found.record_count, 'record')})"
+    yield from (console.paint(line, Style.STRONG) + "\n" for line in console.wrap(head))
+    for text in _facts(found):
+        yield from (line + "\n" for line in console.wrap(text, lead="  ", indent="    "))
+
+
+def _facts(found: RepeatedRange) -> Iterator[str]:
+    likely = {Confidence.CERTAIN: "", Confidence.LIKELY: "likely a "}.get(found.confidence, "")
+    yield f"{likely}{_cause(found)}"
+    same = (
+        "equal in key, value and headers" if found.differs_in is None else f"they differ in {visible(found.differs_in)}"
+    )
+    times = "timestamps equal too" if found.same_timestamps else _later(found)
+    yield f"{same}; {times}"
+    if found.recognisable_by is None:
+        yield "nothing but their content shows a consumer that it had them before"
+    else:
+        yield f"a consumer can recognise them by: {visible(found.recognisable_by)}"
+
+
+def _cause(found: RepeatedRange) -> str:
+    if found.cause is Cause.RETRY:
+        if found.relation in _RETRIES:
+            return f"retry: {_RETRIES[found.relation]}"
+        return "retry: the transaction that wrote them first was aborted"
+    if found.cause is Cause.RESTART:
+        new, old = (
+            f"{producer_id}/{epoch}"
+            for producer_id, epoch in (
+                (found.producer_id, found.producer_epoch),
+                (found.original_producer_id, found.original_producer_epoch),
+            )
+        )
+        return f"restart: producer {new} begins with what producer {old} had written"
+    return _CAUSES[found.cause]
+
+
+def _later(found: RepeatedRange) -> str:
+    if found.timestamp is None or found.original_timestamp is None:
+        return "no timestamps to compare"
+    apart = found.timestamp - found.original_timestamp
+    return f"timestamps {duration(abs(apart) / 1000)} {'later' if apart >= 0 else 'earlier'}"
 
 
 def not_compared(listing: DuplicateListing) -> list[NotAudited]:
@@ -100,10 +192,10 @@ def not_compared(listing: DuplicateListing) -> list[NotAudited]:
 
 
 def _table(totals: Sequence[PartitionTotal], counts: DuplicateCounts, console: Console) -> Iterator[str]:
-    keys = _known(totals, "known_keys")
+    keys = _sum(totals, "known_keys")
     lines = [
         _HEADINGS,
-        ("keys", counts.dropped_by_key, counts.repeated - counts.dropped_by_key, "not known" if keys is None else keys),
+        ("keys", counts.dropped_by_key, counts.repeated - counts.dropped_by_key, keys),
         (
             "producer id, epoch, sequence",
             counts.dropped_by_sequence,
@@ -127,13 +219,6 @@ def _remarks(totals: Sequence[PartitionTotal], counts: DuplicateCounts) -> Itera
         yield f"Not recognised by sequence: {', '.join(parts)}."
     if counts.repeated > counts.dropped_by_key:
         yield f"Not recognised by key: {counts.repeated - counts.dropped_by_key} have no key."
-    if counts.recurring:
-        yield (
-            f"{counts.recurring} of the repeats are copy {RECURRING_COPY} or later: records that recur by themselves, "
-            "rather than copies that a client sent again."
-        )
-    if totals and not _compares_records(totals):
-        yield "Batches were compared as wholes: --depth records finds records that were batched anew, and keys that recur."
     compacted = [f"{total.topic}-{total.partition}" for total in totals if total.compacted]
     if compacted:
         more = f" and {len(compacted) - 1} more" if len(compacted) > 1 else ""
@@ -147,10 +232,5 @@ def _counts(totals: Iterable[PartitionTotal]) -> DuplicateCounts:
     return counts
 
 
-def _known(totals: Iterable[PartitionTotal], name: str) -> int | None:
-    known = [number for number in (getattr(total, name) for total in totals) if number is not None]
-    return sum(known) if known else None
-
-
-def _compares_records(totals: Iterable[PartitionTotal]) -> bool:
-    return any(total.known_keys is not None for total in totals)
+def _sum(totals: Iterable[PartitionTotal], name: str) -> int:
+    return sum(getattr(total, name) for total in totals)

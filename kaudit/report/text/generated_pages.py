@@ -170,8 +170,8 @@ _INSPECT = (
 )
 
 _DUPLICATES = (
-    "The rows of `kaudit dedup` ([consumers.md](consumers.md)): batches, with `--depth records` records. Times are milliseconds\n"
-    "since the epoch as int64."
+    "The rows of `kaudit dedup` ([consumers.md](consumers.md)): `duplicate` is a record, `range` repeats in a row, which JSON has in\n"
+    "`summary.ranges`. Times are milliseconds since the epoch as int64."
 )
 _DATAFRAMES = (
     "The DataFrames of `kaudit.spark` ([spark.md](spark.md)). `int8` is Spark's `byte`, `int16` `short`, `int32` `int`, `int64`\n"

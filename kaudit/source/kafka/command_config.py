@@ -15,7 +15,7 @@ from kaudit.formats.java_properties import parse_properties
 from kaudit.source.uri import UrlError
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI")
 _WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""")
 _MAX_FILE_BYTES = 1 << 20
@@ -110,6 +110,10 @@ def _sasl(given: Mapping[str, str]) -> dict[str, Any]:
         from kaudit.source.kafka.oauth import token_provider  # noqa: PLC0415 - few clusters ask for tokens: HTTP takes 40 ms
 
         return options | {"sasl_oauth_token_provider": token_provider(given, jaas)}
+    if mechanism == "AWS_MSK_IAM":
+        from kaudit.source.kafka.oauth import msk_token_provider  # noqa: PLC0415 - as above
+
+        return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": msk_token_provider(given, jaas)}
     service = given.get("sasl.kerberos.service.name") or jaas.get("serviceName") or "kafka"
     return options | {"sasl_kerberos_service_name": service}
 

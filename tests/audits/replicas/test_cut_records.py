@@ -6,10 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records
+from kaudit.audits.replicas.partition_leaders import leaders_by_epoch
 from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.record_loss import CutBy, FollowerStart, LeaderHistory, LeaderStart, LogCut
 from kaudit.source.discover import discover
+from kaudit.source.layout import CLUSTER_METADATA
 from kaudit.source.schemes import open_segment
+from tests.live_brokers.accidents.judged import unpacked
 from tests.logs import BASE_TIMESTAMP, Log, data
 
 LINE = EventEvidence(line=1)
@@ -29,7 +32,7 @@ def histories(cuts, leaders=(), unclean=()):
     return LeaderHistory("t", 0, leaders=list(leaders), cuts=list(cuts), unclean=list(unclean))
 
 
-def known(tmp_path: Path, *batches, epochs=((0, 0), (10, 1)), bumps=None, log_start=0):
+def known(tmp_path: Path, *batches, epochs=((0, 0), (10, 1)), bumps=None, log_start=0, leaders=None):
     """A log with ten records before the change, and these (batch, made after the new leader began) after it."""
     log = Log()
     log.append(data(7, 0, 0, 10, leader_epoch=0))
@@ -45,6 +48,7 @@ def known(tmp_path: Path, *batches, epochs=((0, 0), (10, 1)), bumps=None, log_st
         list(epochs)[: 1 + bool(batches)],
         sum(batch.producer_id < 0 for batch in log.batches),
         bumps or {},
+        leaders or {},
     )
 
 
@@ -153,6 +157,47 @@ def test_an_end_that_no_line_says_has_no_upper_bound_and_is_named(tmp_path):
     (found,) = cut_records(histories([log_cut(end=None, mark=15)], [leader()]), log, open_segment)
     assert (found.records_lost_at_least, found.records_lost_at_most) == (5, None)
     assert any("the log's end before it was cut off" in text for text in found.unknown)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "followed", "leaders", "others"),
+    [
+        pytest.param(1, [], {}, None, id="next"),
+        pytest.param(3, [], {}, "the broker ended that led under leader epoch 2", id="gap"),
+        pytest.param(3, [], {0: 1, 1: -1, 2: -1}, None, id="without-leader"),
+        pytest.param(3, [], {0: 1, 1: 2, 2: 1}, None, id="led-to-the-end"),
+        pytest.param(3, [], {0: 1, 1: 2, 2: -1}, "broker 2 ended that led under leader epoch 1", id="led-by-another"),
+        # who led the log that this one was fetched from had more perhaps
+        pytest.param(2, [0], {0: 2, 1: -1}, "broker 2 ended that led under leader epoch 0", id="followed"),
+        pytest.param(1, [0], {}, "the broker ended that led under leader epoch 0", id="followed-alone"),
+    ],
+)
+def test_leaders_whose_logs_nobody_shows_may_have_had_more(tmp_path, epoch, followed, leaders, others):
+    log = known(tmp_path, (other(50), NEW), epochs=((0, 0), (10, epoch)), leaders=leaders)
+    history = histories([log_cut()], [leader(epoch)])
+    history.followers += [FollowerStart("broker 1", each, 10, BEGAN - 9) for each in followed]
+    (found,) = cut_records(history, log, open_segment)
+    assert (found.records_lost_at_least, found.records_lost_at_most) == (20, 20 if others is None else None)
+    assert [text.split(":")[0] for text in found.unknown] == ([] if others is None else [f"where the log of {others}"])
+    # what a broker had that came back with less is all that there was
+    history.cuts.append(log_cut(by=CutBy.LOADED))
+    assert bounds(history, log) == (20, 20)
+
+
+def test_the_controller_says_who_led(tmp_path):
+    """A topic on brokers 1 and 2: 1 stops, 2 stops, 1 stops and starts again (what `restored_backup` does)."""
+    logs = discover([str(unpacked("restored-backup", tmp_path) / "restored")])
+    metadata = [each for each in logs.everything if each.topic == CLUSTER_METADATA]
+    (topic_id,) = {each.topic_id for each in logs.partitions if each.topic == "stock"}
+    expected = {0: 1, 1: 2, 2: 1, 3: -1, 4: 1}
+    assert leaders_by_epoch(metadata, topic_id, 0, open_segment) == expected
+    # broker 2 is stopped when its directory is copied
+    alone = [leaders_by_epoch([each], topic_id, 0, open_segment) for each in metadata]
+    assert sorted(map(len, alone)) == [3, 5, 5]
+    assert all(found.items() <= expected.items() for found in alone)
+    assert (
+        leaders_by_epoch(metadata, topic_id, 1, open_segment) == leaders_by_epoch(metadata, None, 0, open_segment) == {}
+    )
 
 
 def test_lines_alone_bound_what_was_lost_from_above():

@@ -259,6 +259,8 @@ class TestDamage:
 
     OUT, ZEROS, CRC = DamageKind.OUT_OF_ORDER, DamageKind.ZEROS, DamageKind.CRC_MISMATCH
     TORN, GARBAGE = DamageKind.TORN, DamageKind.UNPARSABLE
+    PAGE = 4096
+    """Where an append that was interrupted may end."""
 
     @pytest.mark.parametrize(
         ("first", "second", "one"),
@@ -298,6 +300,13 @@ class TestDamage:
         # what is missed may be what is out of its place; and no broker cuts it off
         assert found.impact == Impact(records_lost_at_least=0, records_lost_at_most=7)
 
+    def test_a_file_that_breaks_off_where_no_append_ends_was_cut(self):
+        here = replace(CONTEXT, segment_sizes=(5000, 4095))
+        (found,) = reported(truncated_tail, damage(self.TORN, 70, 4095, segment=1), context=here)
+        assert [each.innocent for each in found.explanations] == [False] * 2
+        (found,) = reported(truncated_tail, damage(self.TORN, 70, 4095, segment=1))  # a text
+        assert [each.innocent for each in found.explanations] == [False, False, True]
+
     @pytest.mark.parametrize(
         ("check", "kind", "segment", "resynchronised", "severity", "innocent"),
         [
@@ -315,11 +324,11 @@ class TestDamage:
         ("missing", "text"), [((95, 95), "offset 95"), ((95, 97), "offsets 95..97"), ((None, None), "")]
     )
     def test_by_place(self, check, kind, segment, resynchronised, severity, innocent, missing, text):
-        here = replace(CONTEXT, segment_sizes=(1000, 500))
+        here = replace(CONTEXT, segment_sizes=(5000, 4096))
         placed = damage(
             kind,
             70,
-            140,
+            self.PAGE,
             segment=segment,
             resynchronised=resynchronised,
             missing=missing,
@@ -334,10 +343,10 @@ class TestDamage:
         assert (found.segment, found.position) == (CONTEXT.segments[segment], 70)
         assert (f"; {text} cannot be read" in found.message) is (bool(text) and not claims)
         assert [each.innocent for each in found.explanations] == innocent
-        assert found.evidence["resynchronised_at"] == (140 if resynchronised else None)
+        assert found.evidence["resynchronised_at"] == (self.PAGE if resynchronised else None)
         number = 0 if missing[0] is None else missing[1] - missing[0] + 1
         lost = Impact(records_lost_at_least=0, records_lost_at_most=number) if number else Impact()
-        cut = None if kind is self.OUT else 430 if segment else 1430
+        cut = None if kind is self.OUT else 4026 if segment else 9026
         assert found.impact == (Impact() if severity == "note" else replace(lost, bytes_truncated=cut))
         assert found.anchor == (None if place[0] is not None else "byte 70")
         assert found.next[0] == f"kafka-dump-log --files {CONTEXT.paths[segment]}"

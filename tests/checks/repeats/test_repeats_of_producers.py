@@ -72,7 +72,7 @@ def test_an_epochs_tail_again(distinct, same_times, to_the_end, proven, batches)
     assert found.explanations[0].speaks_for == (("2 batches in the same order",) if batches == 2 else ())
     assert list(found.next) == [
         "kaudit inspect --records --around 30 /logs/orders-0",
-        "kaudit dedup --depth records /logs/orders-0",
+        "kaudit dedup /logs/orders-0",
         "kaudit timeline /logs --topic orders --partition 0 --producer-id 7",
     ]
 
@@ -109,6 +109,6 @@ def test_another_sessions_records_again(same_times, previous_id, ids):
     assert [each.innocent for each in found.explanations] == [False, True]
     assert list(found.next) == [
         "kaudit inspect --records --around 31 /logs/orders-0",
-        "kaudit dedup --depth records /logs/orders-0",
+        "kaudit dedup /logs/orders-0",
         f"kaudit timeline /logs --topic orders --partition 0 --producer-id {ids}",
     ]

@@ -30,7 +30,7 @@ class TestRetries:
         assert (found.segment, found.position) == (CONTEXT.segments[1], 1400)
         assert list(found.next) == [
             "kaudit inspect --records --around 200 /logs/orders-0",
-            "kaudit dedup --depth records /logs/orders-0",
+            "kaudit dedup /logs/orders-0",
         ]
 
     def test_of_a_long_burst_the_first_hundred_copies_are_listed(self):

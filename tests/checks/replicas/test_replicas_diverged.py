@@ -212,18 +212,18 @@ def test_the_newest_leader_epochs_are_listed():
 # What a newer leader began without
 
 
-def passed_over(**fields: Any):
-    """b1 began leader epoch 3 at its end, 60; b2 and b3 go on under an older one."""
+def passed_over(epoch: int = 1, **fields: Any):
+    """b1 began leader epoch `epoch` at its end, 60; b2 and b3 go on under an older one."""
     ends = {"b1": 60, "b2": 70, "b3": 80, "b4": 60}
     relations = {"b2": DIVERGED, "b3": DIVERGED, "b4": SAME}
-    epochs = {name: [EpochEntry(0, 0)] for name in ends} | {"b1": [EpochEntry(0, 0), EpochEntry(3, 60)]}
+    epochs = {name: [EpochEntry(0, 0)] for name in ends} | {"b1": [EpochEntry(0, 0), EpochEntry(epoch, 60)]}
     cuts = {"b2": 60, "b3": 60, "b4": 60}
     return compared(ends, relations=relations, leader_epochs=epochs, truncation_offsets=cuts, **fields)
 
 
 def test_what_a_newer_leader_began_without():
     (found,) = reported(replicas_diverged, passed_over(), missing={"b2": lacking(7, 1), "b3": lacking(15, 1)})
-    assert found.message == "b2 and b3 hold offsets 60..79 (20 offsets), which b1 began leader epoch 3 without"
+    assert found.message == "b2 and b3 hold offsets 60..79 (20 offsets), which b1 began leader epoch 1 without"
     assert grade(found) == ("error", "certain")
     assert (found.replica, found.offset, found.last_offset, found.anchor) == ("b3", 60, 79, "60")
     # the shorter one's records are the longer one's too
@@ -232,7 +232,7 @@ def test_what_a_newer_leader_began_without():
         f"truncates b3 to offset 60 when it follows b1 {KIP}, which drops its offsets 60..79"
     )
     (cause,) = found.explanations
-    assert cause.speaks_for == ("leader epoch 3 of b1 begins at offset 60",)
+    assert cause.speaks_for == ("leader epoch 1 of b1 begins at offset 60",)
     assert list(found.next) == ["kaudit inspect --records --around 60 /b3/orders-0"]
 
 
@@ -252,6 +252,25 @@ def test_it_is_one_finding_beside_a_difference():
     # of those that parted at 50, none is counted that goes on behind the reference's end: those are in the other finding
     assert cost_of(different) == Impact(records_lost_at_least=0, records_lost_at_most=4)
     assert cost_of(beyond) == Impact(records_lost_at_least=0, records_lost_at_most=20)
+
+
+@pytest.mark.parametrize(
+    ("leaders", "most", "leader"),
+    [({}, None, "the broker"), ({1: -1, 2: 7}, None, "broker 7"), ({1: -1, 2: -1}, 15, None)],
+    ids=["not-known", "another", "none"],
+)
+def test_brokers_that_led_in_between_may_have_had_more(leaders, most, leader):
+    missing = {"b2": lacking(7, 1), "b3": lacking(15, 1)}
+    (found,) = reported(replicas_diverged, passed_over(3), missing=missing, leaders=leaders)
+    assert cost_of(found) == Impact(records_lost_at_least=1, records_lost_at_most=most)
+    certain = found.evidence.get("to_be_certain")
+    begins = None if leader is None else f"where the log of {leader} ended that led under leader epoch 2"
+    assert (certain and str(certain).split(":")[0]) == begins
+    # where nothing is lost that the copies show, nothing says that another leader lost anything
+    (found,) = reported(
+        replicas_diverged, passed_over(3), missing={"b2": lacking(0), "b3": lacking(0)}, leaders=leaders
+    )
+    assert cost_of(found).records_lost_at_most == 0
 
 
 def test_topics_that_only_one_copy_has_are_not_compared():

@@ -2,9 +2,10 @@ import base64
 import pickle
 import ssl
 import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -90,6 +91,62 @@ def test_tokens_come_by_the_client_credentials_grant(scope):
         provider.token()
     form = {"grant_type": ["client_credentials"]} | ({"scope": [scope]} if scope else {})
     assert asked[0] == ("Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode(), form)
+
+
+MSK = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "AWS_MSK_IAM",
+    "bootstrap.servers": "b-1.c.abc123.c2.kafka.eu-central-1.amazonaws.com:9098",
+}
+
+
+@pytest.fixture
+def aws(monkeypatch, tmp_path):
+    """Credentials of two users, of the environment and of a profile, and nothing else of this machine's."""
+    (tmp_path / "credentials").write_text("[auditor]\naws_access_key_id=AKIDPROFILE\naws_secret_access_key=s\n")
+    variables = {
+        "AWS_ACCESS_KEY_ID": "AKIDVARIABLE",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("login", "user"), [("", "AKIDVARIABLE"), ('awsProfileName="auditor"', "AKIDPROFILE")], ids=["variables", "profile"]
+)
+def test_tokens_for_msk_are_signed_for_its_region(aws, login, user):
+    """The token is a signed request of the action kafka-cluster:Connect, in base64 without padding (README of Amazon's signer)."""
+    settings = settings_of(MSK | {"sasl.jaas.config": f"software.amazon.msk.auth.iam.IAMLoginModule required {login};"})
+    assert settings.options["sasl_mechanism"] == "OAUTHBEARER"
+    url = urlsplit(base64.urlsafe_b64decode(settings.options["sasl_oauth_token_provider"].token() + "==").decode())
+    asked = parse_qs(url.query)
+    assert (url.hostname, asked["Action"]) == ("kafka.eu-central-1.amazonaws.com", ["kafka-cluster:Connect"])
+    key, _, region, service, _ = asked["X-Amz-Credential"][0].split("/")
+    assert (key, region, service) == (user, "eu-central-1", "kafka-cluster")
+
+
+def test_msk_without_a_region_or_credentials(aws):
+    elsewhere = MSK | {"bootstrap.servers": "broker:9098"}
+    with pytest.raises(UrlError, match=r"needs the region: in bootstrap.servers, or in AWS_REGION"):
+        settings_of(elsewhere)
+    aws.setenv("AWS_REGION", "us-east-1")
+    aws.delenv("AWS_ACCESS_KEY_ID")
+    provider = settings_of(elsewhere).options["sasl_oauth_token_provider"]
+    with pytest.raises(UrlError, match=r"^AWS_MSK_IAM: no token: "):
+        provider.token()
+    unknown = settings_of(MSK | {"sasl.jaas.config": 'X required awsProfileName="nobody";'})
+    with pytest.raises(UrlError, match="no token: ProfileNotFound"):
+        unknown.options["sasl_oauth_token_provider"].token()
+    aws.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
+    with pytest.raises(UrlError, match=r"^AWS_MSK_IAM needs an extra: .*msk"):
+        settings_of(MSK)
 
 
 def test_secrets_are_not_shown_and_not_pickled():

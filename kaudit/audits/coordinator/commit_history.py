@@ -1,0 +1,264 @@
+"""The committed offsets of groups over time: what of it is not plain progress."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kaudit.audits.coordinator.group_log import (
+    CommitKey,
+    CommitRecord,
+    GroupLogEntry,
+    GroupRecord,
+    MissingRecords,
+    TransactionEnd,
+)
+from kaudit.audits.coordinator.group_members import Group, GroupMembers
+from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.coordinator import Committed
+from kaudit.model.group_commits import (
+    MOST_STEPS,
+    CommitsInTransaction,
+    CommitStep,
+    CommittedSteps,
+    Committer,
+    NewestCommit,
+    StepKind,
+)
+
+MOST_PARTITIONS = 300_000
+"""Committed offsets followed in one partition of __consumer_offsets (some 150 MB)."""
+_MOST_PENDING = 100_000
+_AT_ONCE_MS = 60_000
+"""A member that rejoins or finds its coordinator again commits within its session timeout, at most 45 s by default."""
+
+
+class _Offset(Struct, gc=False):
+    """The committed offset of one group and partition, and its steps so far."""
+
+    offset: int
+    committed: int
+    timestamp: int
+    leader_epoch: int
+    topic_id: str | None
+    by: Committer
+    coordinator_epoch: int
+    changes: int
+    """The changes of the group's members before it."""
+    removed_ms: int = -1
+    """When a tombstone removed it, -1: it is there."""
+    commits: int = 1
+    steps: list[CommitStep] = field(default_factory=list)
+    sums: dict[StepKind, tuple[int, int]] = field(default_factory=dict)
+    is_below: bool = False
+    """Nothing has been committed yet from where the last step back began."""
+    moved: bool = False
+    """The coordinator moved, or started again, before the last step back."""
+    last_below: int | None = None
+    """The last commit below the offset from which the last step back began, once it was restored."""
+    continued: int = 0
+    """Steps back to where commits had gone on below the offset before."""
+    alternating: bool = False
+
+
+class CommitHistory(Struct):
+    """Follows one partition of __consumer_offsets as a coordinator loads it (GroupMetadataManager, OffsetMetadataManager).
+
+    A commit in a transaction takes effect with its marker, unless the group has committed the partition after it.
+    """
+
+    members: GroupMembers = field(default_factory=GroupMembers)
+    missing: int = 0
+    last_missing: int = -1
+    not_followed: int = 0
+    """Commits of groups and partitions beyond MOST_PARTITIONS."""
+    _offsets: dict[CommitKey, _Offset] = field(default_factory=dict)
+    _pending: dict[int, list[CommitRecord]] = field(default_factory=dict)
+    _pending_count: int = 0
+
+    def take(self, entry: GroupLogEntry) -> None:
+        """Take the next entry."""
+        kind = type(entry)
+        if kind is CommitRecord:
+            self._take_commit(entry)  # type: ignore[arg-type] # exact types are quicker to ask for
+        elif isinstance(entry, GroupRecord):
+            self.members.take(entry)
+        elif isinstance(entry, TransactionEnd):
+            held = self._pending.pop(entry.producer_id, ())
+            self._pending_count -= len(held)
+            if entry.commits:
+                for commit in held:
+                    known = self._offsets.get(commit.key)
+                    if known is None or known.offset < commit.offset:
+                        self._apply(commit)
+        elif isinstance(entry, MissingRecords):
+            self.missing += entry.last - entry.first + 1
+            self.last_missing = entry.last
+
+    def _take_commit(self, commit: CommitRecord) -> None:
+        if commit.producer_id == NO_PRODUCER_ID:
+            self._apply(commit)
+        elif self._pending_count < _MOST_PENDING:
+            self._pending_count += 1
+            self._pending.setdefault(commit.producer_id, []).append(commit)
+        else:
+            self.not_followed += 1
+
+    def _apply(self, commit: CommitRecord) -> None:
+        known = self._offsets.get(commit.key)
+        if commit.committed is None:
+            if known is not None and known.removed_ms < 0:
+                known.removed_ms = max(commit.timestamp, 0)
+            return
+        group = self.members.groups.get(commit.key[0], _NO_GROUP)
+        by = _committer(commit, known, group)
+        if known is None or _is_another_topic(known.topic_id, commit.topic_id):
+            if known is None and len(self._offsets) >= MOST_PARTITIONS and not self._forget_removed():
+                self.not_followed += 1
+                return
+            self._offsets[commit.key] = _Offset(
+                commit.offset,
+                commit.committed,
+                commit.timestamp,
+                commit.leader_epoch,
+                commit.topic_id,
+                by,
+                commit.coordinator_epoch,
+                group.changes,
+            )
+            return
+        kind = self._kind(known, commit, by, group)
+        if kind is not None:
+            _step(known, commit, by, kind)
+        elif known.is_below:
+            _restore(known, commit, by, group)
+        known.offset, known.committed, known.timestamp = commit.offset, commit.committed, commit.timestamp
+        known.leader_epoch, known.topic_id, known.by = commit.leader_epoch, commit.topic_id or known.topic_id, by
+        known.coordinator_epoch, known.changes, known.removed_ms = commit.coordinator_epoch, group.changes, -1
+        known.commits += 1
+
+    def _kind(self, known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> StepKind | None:
+        """What a commit is that is not plain progress, None for one that is."""
+        assert commit.committed is not None
+        is_set = by.producer_id is None and not group.members and commit.leader_epoch < 0
+        if commit.committed >= known.committed:
+            forward = is_set and group.had_members and commit.committed > known.committed and known.removed_ms < 0
+            return StepKind.RESET if forward and known.offset >= self.last_missing else None
+        if known.offset < self.last_missing:
+            return StepKind.COMPACTED
+        if known.removed_ms >= 0:
+            return StepKind.REMOVED
+        return StepKind.RESET if is_set else StepKind.BACK
+
+    def _forget_removed(self) -> bool:
+        """Forget the groups whose offsets were removed: whether there was one."""
+        gone = [key for key, known in self._offsets.items() if known.removed_ms >= 0 and not known.steps]
+        for key in gone:
+            del self._offsets[key]
+        return bool(gone)
+
+    def steps(self) -> Iterator[CommittedSteps]:
+        """Yield the offsets that did not only go forward."""
+        for (group, topic, partition), known in self._offsets.items():
+            if known.sums:
+                steps, sums = known.steps, known.sums
+                yield CommittedSteps(group, topic, partition, steps, sums, known.alternating, known.commits)
+
+    def newest(self) -> Iterator[NewestCommit]:
+        """Yield the newest commit of each group and partition that has not been removed."""
+        for (name, topic, partition), known in self._offsets.items():
+            if known.removed_ms < 0:
+                owner = self.members.groups.get(name, _NO_GROUP).committer(topic, known.topic_id, partition)
+                committed = Committed(name, known.committed, known.leader_epoch)
+                yield NewestCommit(
+                    committed,
+                    topic,
+                    partition,
+                    known.topic_id,
+                    known.offset,
+                    known.timestamp,
+                    owner if owner.member_id is not None else None,
+                )
+
+    def pending(self) -> Iterator[CommitsInTransaction]:
+        """Yield the commits whose transaction has not ended."""
+        for producer_id, held in self._pending.items():
+            yield CommitsInTransaction(
+                producer_id,
+                held[0].producer_epoch,
+                held[0].offset,
+                held[0].timestamp,
+                [commit.key for commit in held[:MOST_STEPS]],
+            )
+
+
+_NO_GROUP = Group()
+
+
+def _is_another_topic(known: str | None, own: str | None) -> bool:
+    """Whether the topic was deleted and created again under its name."""
+    return known is not None and own is not None and known != own
+
+
+def _committer(commit: CommitRecord, known: _Offset | None, group: Group) -> Committer:
+    producer = (None, None) if commit.producer_id == NO_PRODUCER_ID else (commit.producer_id, commit.producer_epoch)
+    if known is not None and (known.changes, known.by.producer_id, known.by.producer_epoch) == (
+        group.changes,
+        *producer,
+    ):
+        return known.by
+    by = group.committer(commit.key[1], commit.topic_id, commit.key[2])
+    return by if producer[0] is None else replace(by, producer_id=producer[0], producer_epoch=producer[1])
+
+
+def _step(known: _Offset, commit: CommitRecord, by: Committer, kind: StepKind) -> None:
+    assert commit.committed is not None
+    removed = known.removed_ms if known.removed_ms >= 0 else None
+    before = known.committed, known.offset, known.timestamp, known.by
+    known.steps.append(CommitStep(kind, commit.offset, commit.timestamp, commit.committed, by, *before, removed))
+    if len(known.steps) > MOST_STEPS:
+        del known.steps[MOST_STEPS // 2]
+    _count(known, kind, 1, abs(known.committed - commit.committed))
+    if commit.committed > known.committed:
+        return
+    if kind in _SAWTOOTH and known.last_below is not None and commit.committed >= known.last_below:
+        known.continued += 1
+        # who sets the offset by a tool may do so twice, and the group reads all of it in one go
+        known.alternating |= known.continued >= (1 if kind is StepKind.BACK else 2)
+    known.last_below, known.is_below = None, True
+    known.moved = commit.coordinator_epoch != known.coordinator_epoch
+
+
+_SAWTOOTH = (StepKind.BACK, StepKind.RESET)
+
+
+def _count(known: _Offset, kind: StepKind, steps: int, records: int) -> None:
+    before = known.sums.get(kind, (0, 0))
+    known.sums[kind] = before[0] + steps, before[1] + records
+    if not known.sums[kind][0]:
+        del known.sums[kind]
+
+
+def _is_same(one: Committer, other: Committer) -> bool:
+    return (one.producer_id, one.member_id) == (other.producer_id, other.member_id)
+
+
+def _restore(known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> None:
+    """A commit that is not below the one before may reach what the last step back began from."""
+    step = known.steps[-1]
+    assert commit.committed is not None
+    if commit.committed < step.committed_before:
+        return
+    known.is_below, known.last_below = False, known.committed
+    another = step.by.producer_id is not None and step.by.producer_id != step.before.producer_id
+    known.alternating |= another and by.producer_id is not None and by.producer_id == step.before.producer_id
+    kind = step.kind
+    at_once = known.offset == step.offset and commit.timestamp - step.timestamp <= _AT_ONCE_MS
+    coordinator_moved = known.moved or commit.coordinator_epoch != known.coordinator_epoch
+    disturbed = coordinator_moved or group.changed_ms >= step.before_timestamp - _AT_ONCE_MS
+    if kind is StepKind.BACK and at_once and disturbed and _is_same(by, step.before) and _is_same(by, step.by):
+        kind = StepKind.CORRECTED
+        records = step.committed_before - step.committed
+        _count(known, StepKind.BACK, -1, -records)
+        _count(known, kind, 1, records)
+    known.steps[-1] = replace(step, kind=kind, restored_offset=commit.offset, restored_timestamp=commit.timestamp)

@@ -1,0 +1,66 @@
+"""Which broker led a partition under which leader epoch, as the controller wrote it into __cluster_metadata."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from kaudit.audits.log_events.broker_records import newest_batches
+from kaudit.formats.errors import WireError
+from kaudit.formats.internal_topics.record_schemas import InternalRecord, parse_framed_record
+from kaudit.formats.log.records import read_records
+from kaudit.model.batch_fields import CONTROL_FLAG
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.source.layout import CLUSTER_METADATA, PartitionDirectory, metadata_snapshots
+
+_MAX_BYTES: Final = 64 << 20
+"""Read of each replica of __cluster_metadata, the newest."""
+_TYPES: Final = (b"\x03", b"\x05")
+"""Of PartitionRecord and PartitionChangeRecord."""
+_NO_CHANGE: Final = -2
+
+
+def leaders_by_epoch(
+    metadata: Sequence[PartitionDirectory], topic_id: str | None, partition: int, open_source: OpenSource
+) -> Mapping[int, int]:
+    """Return the id of the broker that led under each leader epoch, NO_LEADER where none did; nothing of what is not known.
+
+    A change of the leader begins a leader epoch, any other change does not (PartitionRegistration.merge). `metadata` are replicas of
+    __cluster_metadata.
+    """
+    leaders: dict[int, int] = {}
+    for directory in metadata if topic_id is not None else ():
+        epoch: int | None = None
+        for record in _changes(directory, open_source):
+            content = record.value or {}
+            leader = content["leader"]
+            if (content["topicId"], content["partitionId"]) != (topic_id, partition) or not isinstance(leader, int):
+                continue
+            if isinstance(begun := content.get("leaderEpoch"), int):
+                epoch = begun
+            elif epoch is None or leader == _NO_CHANGE:
+                continue
+            else:
+                epoch += 1
+            leaders[epoch] = leader
+    return leaders
+
+
+def _changes(directory: PartitionDirectory, open_source: OpenSource) -> Iterator[InternalRecord]:
+    """Yield the records about partitions: those of the oldest snapshot where the log does not begin at 0, then what the log has after it."""
+    begins = directory.segments[0].base_offset if directory.segments else 0
+    snapshots = metadata_snapshots(directory)[:1] if begins else []
+    for file in snapshots:
+        yield from _records(replace(directory, segments=[replace(file, base_offset=0)]), 0, open_source)
+    yield from _records(directory, max((file.base_offset for file in snapshots), default=0), open_source)
+
+
+def _records(directory: PartitionDirectory, first: int, open_source: OpenSource) -> Iterator[InternalRecord]:
+    for batch in newest_batches(directory, open_source, _MAX_BYTES):
+        if batch.attributes & CONTROL_FLAG or batch.base_offset < first:
+            continue
+        with suppress(WireError):  # the audit reports damage of the log
+            for record in read_records(batch.data):
+                if record.value is not None and record.value[1:2] in _TYPES:
+                    yield parse_framed_record(CLUSTER_METADATA, record.value)

@@ -1,0 +1,1 @@
+"""Consumer groups: what they committed."""

@@ -1,0 +1,254 @@
+"""Committed offsets of consumer groups that went back, were set, or were removed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
+from kaudit.checks.context import Context
+from kaudit.checks.texts import counted, duration, time_text
+from kaudit.model.evidence import FindingEvidence
+from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.group_commits import CommitStep, CommittedSteps, Committer, StepKind
+from kaudit.model.impact import NO_IMPACT, Impact
+
+_ALONE = none_because("a finding has all steps of one group and partition")
+_NOT_LOGGED = none_because("brokers log no commits, and clients log those that fail")
+_NO_GROUPS = none_because("simulated clusters have no consumer groups")
+_STORED = (
+    "a commit of a member of the current generation is stored, a lower one too (OffsetMetadataManager.commitOffset)"
+)
+_RULES = {
+    "KA901": "a commit in a transaction is fenced by generation only if its producer names the group's members (KIP-447), and one "
+    "of no member while the group has none is stored (ConsumerGroup.validateOffsetCommit)",
+    "KA902": "a commit of no member is stored while the group has none (ConsumerGroup.validateOffsetCommit)",
+    "KA903": "offsets of a group without members expire after offsets.retention.minutes (KIP-211)",
+}
+_FROM_THERE = "gives the offset to whoever is assigned the partition next: it reads on from there"
+_FROM_NONE = "has no offset for whoever is assigned the partition next: auto.offset.reset decides where it reads on"
+
+
+class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    group_id: str
+    topic: str
+    partition: int
+    kind: str
+    times: int
+    records: int
+    commits: int
+    first_timestamp: int
+    last_timestamp: int
+    changes: Sequence[CommitStep]
+
+
+@check(
+    "KA900",
+    severity=Severity.WARNING,
+    severity_note="note where it was corrected at once, and where compaction hides how",
+    summary="the committed offset of a consumer group went back",
+    needs=(CommittedSteps,),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=_ALONE,
+    caused_by=_NOT_LOGGED,
+    simulated=_NO_GROUPS,
+)
+def committed_offset_went_back(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each group and partition whose commits went back, apart from those of two that commit in turn."""
+    for found in evidence.of(CommittedSteps):
+        if found.alternating:
+            continue
+        if StepKind.BACK in found.sums:
+            yield _finding(committed_offset_went_back, context, found, StepKind.BACK, explanations=_BACK)
+        for kind, text, explanations in (
+            (StepKind.CORRECTED, ", and was corrected at once by whoever had committed before", _CORRECTED),
+            (StepKind.COMPACTED, "; the records in between were compacted away", _COMPACTED),
+        ):
+            if kind in found.sums:
+                yield _finding(
+                    committed_offset_went_back,
+                    context,
+                    found,
+                    kind,
+                    text,
+                    severity=Severity.NOTE,
+                    explanations=explanations,
+                )
+
+
+_BACK = (
+    Explanation("the application sought back, and committed from there", innocent=True),
+    Explanation("a program that had lost the partition, or an older position of its own, committed what it remembered"),
+    Explanation("the group had lost its place, and began again where auto.offset.reset says"),
+)
+_CORRECTED = (
+    Explanation("a commit was late: the group rebalanced, or its coordinator moved or restarted", innocent=True),
+)
+_COMPACTED = (
+    Explanation("a tool set the offset while the group had no members", innocent=True),
+    Explanation("the offset expired, or was deleted, and the group began again", innocent=True),
+    *_BACK,
+)
+
+
+@check(
+    "KA901",
+    severity=Severity.ERROR,
+    summary="two writers commit offsets of one group and partition in turn, each its own",
+    needs=(CommittedSteps,),
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=_ALONE,
+    caused_by=_NOT_LOGGED,
+    simulated=_NO_GROUPS,
+)
+def two_writers_of_one_offset(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each group and partition whose offset goes back again and again, as one of two writers commits."""
+    for found in evidence.of(CommittedSteps):
+        if found.alternating:
+            step = found.steps[0]
+            kind = StepKind.BACK if StepKind.BACK in found.sums else StepKind.RESET
+            by_producers = step.by.producer_id is not None and step.by.producer_id != step.before.producer_id
+            yield _finding(
+                two_writers_of_one_offset,
+                context,
+                found,
+                kind,
+                f" while {_who(step.before)} lives" if by_producers else ": two commit in turn",
+                confidence=Confidence.CERTAIN if by_producers else Confidence.LIKELY,
+                explanations=(
+                    Explanation("a replaced instance goes on: commits without the group's generation are not fenced"),
+                    Explanation("two applications use one group, and assign the partition to themselves"),
+                ),
+                following=("find both programs by their client and transactional ids, and stop the older one",),
+            )
+
+
+@check(
+    "KA902",
+    severity=Severity.NOTE,
+    summary="the committed offset of a group without members was set by a tool",
+    needs=(CommittedSteps,),
+    incident=_ALONE,
+    caused_by=_NOT_LOGGED,
+    simulated=_NO_GROUPS,
+)
+def committed_offset_set(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each group and partition whose offset was set while the group had no members."""
+    for found in evidence.of(CommittedSteps):
+        if StepKind.RESET in found.sums and not found.alternating:
+            yield _finding(
+                committed_offset_set,
+                context,
+                found,
+                StepKind.RESET,
+                confidence=Confidence.LIKELY,
+                explanations=(
+                    Explanation("kafka-consumer-groups.sh --reset-offsets, or another tool, as planned", innocent=True),
+                    Explanation("a program without a group's membership committed a position of its own"),
+                ),
+            )
+
+
+@check(
+    "KA903",
+    severity=Severity.WARNING,
+    summary="a group's committed offset was removed, and the group began again below it",
+    needs=(CommittedSteps,),
+    incident=_ALONE,
+    caused_by=_NOT_LOGGED,
+    simulated=_NO_GROUPS,
+)
+def removed_offset_read_again(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each group and partition that went on below an offset that had expired or been deleted."""
+    for found in evidence.of(CommittedSteps):
+        step = next((each for each in found.steps if each.kind is StepKind.REMOVED), None)
+        if step is None or found.alternating:
+            continue
+        removed = step.removed_timestamp or step.timestamp
+        yield _finding(
+            removed_offset_read_again,
+            context,
+            found,
+            StepKind.REMOVED,
+            f", after it was removed on {time_text(removed)}, {duration(removed - step.before_timestamp)} after its last commit",
+            explanations=(
+                Explanation(
+                    "the group had no members for offsets.retention.minutes (7 days by default), and it expired"
+                ),
+                Explanation("the group or its offsets were deleted on purpose", innocent=True),
+                Explanation("the topic was deleted and created again", innocent=True),
+            ),
+        )
+
+
+_WORDS = {StepKind.RESET: "was set", StepKind.REMOVED: "began again lower"}
+_BY = {StepKind.RESET: " while it had no members", StepKind.REMOVED: ""}
+_COSTS = {StepKind.BACK, StepKind.REMOVED}
+
+
+def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
+    own: Check,
+    context: Context,
+    found: CommittedSteps,
+    kind: StepKind,
+    text: str = "",
+    *,
+    severity: Severity | None = None,
+    confidence: Confidence = Confidence.CERTAIN,
+    explanations: Sequence[Explanation] = (),
+    following: Sequence[str] = (),
+) -> Finding:
+    steps = [step for step in found.steps if step.kind is kind] or list(found.steps)
+    times, records = found.sums[kind]
+    first, last = steps[0], steps[-1]
+    how_often = "" if times == 1 else f" {times:,} times"
+    by = _BY.get(kind, f", by {_who(first.by)}")
+    message = (
+        f"the committed offset of {found.group} on {found.topic}-{found.partition} {_WORDS.get(kind, 'went back')}{how_often}"
+        f"{by}{text}; {'first ' if times > 1 else ''}from {first.committed_before} to {first.committed}"
+    )
+    again = kind in _COSTS or own is two_writers_of_one_offset
+    return own.finding(
+        context,
+        message,
+        severity=own.severity if severity is None else severity,
+        confidence=confidence,
+        offset=first.offset,
+        last_offset=last.offset,
+        producer_id=first.by.producer_id,
+        producer_epoch=first.by.producer_epoch,
+        anchor=f"{kind.value} {found.group} {found.topic}-{found.partition}",
+        evidence=_Evidence(
+            rule=_RULES.get(own.code, _STORED),
+            broker=_FROM_NONE if kind is StepKind.REMOVED else _FROM_THERE,
+            group_id=found.group,
+            topic=found.topic,
+            partition=found.partition,
+            kind=kind.value,
+            times=times,
+            records=records,
+            commits=found.commits,
+            first_timestamp=first.timestamp,
+            last_timestamp=last.timestamp,
+            changes=steps,
+        ),
+        impact=Impact(records_delivered_again_at_most=records) if again else NO_IMPACT,
+        explanations=explanations,
+        following=following,
+        absent=_absent(first.by),
+    )
+
+
+def _who(by: Committer) -> str:
+    if by.producer_id is not None:
+        return f"producer {by.producer_id}"
+    if by.member_id is not None:
+        return f"member {by.member_id} in generation {by.generation}"
+    return f"one of {counted(by.members, 'member')} in generation {by.generation}" if by.members else "no member"
+
+
+def _absent(by: Committer) -> Mapping[str, str]:
+    absent = dict.fromkeys(("segment", "position"), "a commit is placed by its offset")
+    return absent if by.producer_id is not None else absent | _NO_PRODUCER
+
+
+_NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "the commit is in no transaction")

@@ -1,0 +1,1 @@
+"""Topics compared record by record, wherever their records lie: `diff --by records`."""

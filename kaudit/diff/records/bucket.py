@@ -1,0 +1,184 @@
+"""One bucket of identities matched: the function that is scheduled for every bucket."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.diff.records.matching import Bounds, Matched, Rows, match_groups, match_single
+from kaudit.diff.records.places import NOWHERE, numbers_of
+from kaudit.diff.records.side import COPIED, PLACED
+from kaudit.diff.records.spill import Spill
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scanning.options import ScanOptions
+from kaudit.source.layout import PartitionDirectory
+
+MOST_ROWS = 1 << 20
+"""Rows of both sides that are matched at once; a bucket with more is split."""
+_MORE_BITS = 4
+_HOT_SHARE = 16
+"""An identity that a sixteenth of a part has is kept apart from the others."""
+
+
+class Sides(Struct, frozen=True):
+    """The spills of both sides: rows by identity, those that are left for `match_groups`, and where the results go."""
+
+    source: Spill
+    target: Spill
+    left_source: Spill
+    left_target: Spill
+    placed: Spill
+    copied: Spill
+    source_cuts: NDArray[np.uint64]
+    target_cuts: NDArray[np.uint64]
+
+
+class BucketTask(Struct, frozen=True):
+    """A bucket: first of all identities, then of those that a side has several times, with the bounds found by then.
+
+    `bits` of the identities all of its rows have in common.
+    """
+
+    number: int
+    bits: int
+    sides: Sides
+    partitions: int
+    bounds: tuple[Bounds, Bounds] | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        source, target = self.spills
+        return (source.size(self.number) + target.size(self.number)) * 32
+
+    @property
+    def spills(self) -> tuple[Spill, Spill]:
+        """The rows of both sides."""
+        sides = self.sides
+        return (sides.source, sides.target) if self.bounds is None else (sides.left_source, sides.left_target)
+
+    @property
+    def directories(self) -> Sequence[PartitionDirectory]:
+        """None of the log is read."""
+        return ()
+
+
+class Counted(Struct, frozen=True):
+    """Equal records, too many to be placed: how many each side has, in a partition with this number."""
+
+    number: int
+    source: int
+    target: int
+
+
+class MatchedBucket(Struct, frozen=True):
+    """The bounds of the records that both sides have, and what could only be counted."""
+
+    bounds: tuple[Bounds, Bounds]
+    counted: Sequence[Counted]
+
+
+def match_bucket(task: BucketTask, options: ScanOptions, open_source: OpenSource) -> MatchedBucket:  # noqa: ARG001 - as every job
+    """Match the rows of a bucket, write what became of each under its place, and remove them."""
+    bounds = Bounds.empty(task.partitions), Bounds.empty(task.partitions)
+    counted: list[Counted] = []
+    _match(task, bounds, counted)
+    return MatchedBucket(bounds, counted)
+
+
+def _match(task: BucketTask, bounds: tuple[Bounds, Bounds], counted: list[Counted]) -> None:
+    source, target = task.spills
+    if source.size(task.number) + target.size(task.number) > MOST_ROWS:
+        _match_parts(task, bounds, counted)
+        return
+    rows = source.read(task.number), target.read(task.number)
+    if task.bounds is None:
+        found, *left = match_single(*rows)
+        for spill, own, at in zip((task.sides.left_source, task.sides.left_target), rows, left, strict=True):
+            spill.append(np.full(len(at), task.number), own[at])
+        for side, own, at in zip(bounds, rows, found[:2], strict=True):
+            side.include(own["place"][at])
+    else:
+        found = match_groups(*rows, *task.bounds)
+        for side, own, at in zip(bounds, rows, found[:2], strict=True):
+            side.include(own["place"][at])
+    _write(task.sides, *rows, found)
+    source.remove(task.number)
+    target.remove(task.number)
+
+
+def _write(sides: Sides, source: Rows, target: Rows, found: Matched) -> None:
+    placed = np.empty(len(found.source) + len(found.missing), dtype=PLACED)
+    at = np.concatenate([found.source, found.missing])
+    placed["place"], placed["key"], placed["other"] = source["place"][at], source["key"][at], NOWHERE
+    placed["other"][: len(found.source)] = target["place"][found.target]
+    sides.placed.append(np.searchsorted(sides.source_cuts, placed["place"], side="right"), placed)
+    at = np.concatenate([found.target, found.surplus])
+    copied = np.empty(len(at), dtype=COPIED)
+    copied["place"], copied["key"], copied["other"], copied["earlier"] = (
+        target["place"][at],
+        target["key"][at],
+        NOWHERE,
+        NOWHERE,
+    )
+    copied["other"][: len(found.target)] = source["place"][found.source]
+    again = np.flatnonzero(found.copied >= 0)
+    pair = found.copied[again]
+    copied["other"][len(found.target) + again] = source["place"][found.source[pair]]
+    copied["earlier"][len(found.target) + again] = target["place"][found.target[pair]]
+    sides.copied.append(np.searchsorted(sides.target_cuts, copied["place"], side="right"), copied)
+
+
+def _match_parts(task: BucketTask, bounds: tuple[Bounds, Bounds], counted: list[Counted]) -> None:
+    """Split a bucket by more bits, its frequent identities apart; count what is one identity."""
+    hot = _frequent(task)
+    if len(hot) == 1 and all(_is_one(spill, task.number, hot) for spill in task.spills):
+        counts = [spill.size(task.number) for spill in task.spills]
+        rows = next(part for spill in task.spills for part in spill.parts(task.number))
+        counted.append(Counted(int(numbers_of(rows["place"][:1])[0]), *counts))
+        for spill in task.spills:
+            spill.remove(task.number)
+        return
+    spills = [replace(spill, name=f"{spill.name}-{task.number}") for spill in task.spills]
+    shift, mask = np.uint64(64 - task.bits - _MORE_BITS), np.uint64((1 << _MORE_BITS) - 1)
+    for spill, part_of in zip(task.spills, spills, strict=True):
+        for rows in spill.parts(task.number):
+            numbers = ((rows["high"] >> shift) & mask).astype(np.int64)
+            identities = _identities(rows)
+            at = np.searchsorted(hot, identities)
+            known = at < len(hot)
+            known[known] = hot[at[known]] == identities[known]
+            numbers[known] = (1 << _MORE_BITS) + at[known]
+            part_of.append(numbers, rows)
+        spill.remove(task.number)
+    names = ("source", "target") if task.bounds is None else ("left_source", "left_target")
+    sides = replace(task.sides, **dict(zip(names, spills, strict=True)))
+    for number in sorted({number for spill in spills for number in spill.numbers()}):
+        _match(replace(task, number=number, bits=task.bits + _MORE_BITS, sides=sides), bounds, counted)
+
+
+def _frequent(task: BucketTask) -> Rows:
+    """Return the identities that are frequent in the first part of a side, ascending."""
+    found = []
+    for spill in task.spills:
+        rows = next(spill.parts(task.number), None)
+        if rows is not None:
+            values, counts = np.unique(_identities(rows), return_counts=True)
+            found.append(values[counts >= len(rows) // _HOT_SHARE + 1])
+    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=_IDENTITY)
+
+
+_IDENTITY = np.dtype([("high", "<u8"), ("low", "<u8")])
+
+
+def _is_one(spill: Spill, number: int, hot: NDArray[Any]) -> bool:
+    return all(bool((_identities(rows) == hot[0]).all()) for rows in spill.parts(number))
+
+
+def _identities(rows: Rows) -> Rows:
+    found = np.empty(len(rows), dtype=_IDENTITY)
+    found["high"], found["low"] = rows["high"], rows["low"]
+    return found

@@ -1,0 +1,88 @@
+"""`kaudit diff --by records --output-format table`: what each pair of topics has in common first, then the findings as in a scan."""
+
+from collections.abc import Iterator, Sequence
+
+from kaudit.model.ledger import LedgerResult, RecordRange, RepeatedRange, TopicLedger
+from kaudit.report.console import Console, Style, visible
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.formatting import plural, span
+from kaudit.report.text.not_checked import text_of, unchecked_sections
+from kaudit.report.text.table import explain_lines, finding_sections, hidden_lines
+from kaudit.results.scope import size
+
+_MOST_NAMED = 3
+_TOPICS_SHOWN = 200
+
+
+def render_ledger(result: LedgerResult, options: RenderOptions) -> str:
+    """Return the report as text."""
+    console = options.console
+    shown = options.for_people(result.scan.findings)
+    differ = [ledger for ledger in result.ledgers if not ledger.agrees]
+    sections = [list(_answer(ledger, console)) for ledger in differ[:_TOPICS_SHOWN]]
+    sections += finding_sections(shown, options, many_inputs=True)
+    explained = [] if options.statistics else explain_lines(shown, console)
+    sections.append([*explained, *_closing(result, len(differ), console), *hidden_lines(result.scan, shown)])
+    return text_of([*sections, *unchecked_sections(result.scan, console)])
+
+
+def _answer(ledger: TopicLedger, console: Console) -> Iterator[str]:
+    lead = console.paint(f"{visible(ledger.source)} -> {visible(ledger.target)}: ", Style.WARNING)
+    yield from console.wrap(answer(ledger), lead=lead, indent="    ")
+    yield from console.wrap(_context(ledger), lead="  ", indent="    ")
+
+
+def answer(ledger: TopicLedger) -> str:
+    """Return what differs between two topics in one line, with the offsets of the first places."""
+    parts = []
+    if ledger.missing:
+        where = _places("source offset", ledger.missing_ranges)
+        parts.append(f"{plural(ledger.missing, 'source record')} missing on target{where}")
+    if ledger.repeated:
+        parts.append(f"{ledger.repeated:,} twice{_places('target', ledger.repeated_ranges)}")
+    if ledger.out_of_order:
+        places = [
+            RecordRange(each.target_partition, each.target_offset, each.target_offset, 1) for each in ledger.moved
+        ]
+        parts.append(f"{ledger.out_of_order:,} out of order within a key{_places('target', places)}")
+    if ledger.only_in_target:
+        where = _places("target", ledger.only_in_target_ranges)
+        parts.append(f"{plural(ledger.only_in_target, 'target record')} missing on source{where}")
+    return ", ".join(parts) or "every record once"
+
+
+def _places(what: str, ranges: Sequence[RecordRange | RepeatedRange]) -> str:
+    if not ranges:
+        return ""
+    one = len({each.partition for each in ranges}) == 1 and ranges[0].partition == 0
+    names = [("" if one else f"{each.partition}: ") + span(each.first, each.last) for each in ranges[:_MOST_NAMED]]
+    more = f" and {len(ranges) - _MOST_NAMED:,} more" if len(ranges) > _MOST_NAMED else ""
+    return f" ({what} {', '.join(names)}{more})"
+
+
+def _context(ledger: TopicLedger) -> str:
+    """Return what both have in common, and what is no difference."""
+    parts = [f"{plural(ledger.matched, 'record')} on both by {ledger.identity}"]
+    others = (
+        (ledger.pending, "after the last that both have: the target has not copied them yet"),
+        (ledger.ahead, "of the target after the last that both have"),
+        (ledger.expired, "before the first that both have: the target's log begins later"),
+        (ledger.older, "of the target before the first that both have: the source's log begins later"),
+        (ledger.cleaned, "that the log cleaner may have removed"),
+    )
+    parts += [f"{count:,} {what}" for count, what in others if count]
+    return "; ".join(parts)
+
+
+def _closing(result: LedgerResult, differing: int, console: Console) -> list[str]:
+    agree = len(result.ledgers) - differing
+    parts = [f"{plural(agree, 'topic')} with every record once on both sides" if agree else ""]
+    parts.append(f"{plural(differing, 'topic')} that {'differs' if differing == 1 else 'differ'}" if differing else "")
+    pending = sum(ledger.pending for ledger in result.ledgers if ledger.agrees)
+    parts.append(f"{plural(pending, 'source record')} not copied yet" if pending else "")
+    records = (
+        sum(ledger.source_counts.records for ledger in result.ledgers),
+        sum(ledger.target_counts.records for ledger in result.ledgers),
+    )
+    read = f"{plural(records[0], 'record')} of the source and {records[1]:,} of the target in {size(result.scan.summary.bytes)}"
+    return list(console.wrap(f"{', '.join(filter(None, parts))}; {read}"))

@@ -1,0 +1,55 @@
+"""Reads a partition of __consumer_offsets, in this process or in a task."""
+
+from collections.abc import Mapping
+
+from kaudit.audits.coordinator.commit_history import CommitHistory
+from kaudit.audits.coordinator.group_log import GroupLogReader
+from kaudit.model.coordinator import LogBounds
+from kaudit.model.group_commits import NewestCommit
+from kaudit.model.result import NotAudited
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion, TopicPartition
+
+_MOST_HISTORIES = 1000
+"""Groups and partitions with steps back that are kept of one partition of __consumer_offsets."""
+_MOST_PENDING = 100
+"""Transactions with pending commits that are kept of one."""
+
+
+def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> GroupLog:
+    """Read one partition from front to back."""
+    directory = question.directory
+    reader, history = GroupLogReader(open_source), CommitHistory()
+    reader.follow(directory, [history])
+    steps, pending = list(history.steps()), list(history.pending())
+    notes = [NotAudited(directory.name, text) for text in reader.unreadable]
+    if history.missing:
+        notes.append(NotAudited(directory.name, _compacted(history.missing, history.last_missing)))
+    left_out = history.not_followed + len(steps[_MOST_HISTORIES:]) + len(pending[_MOST_PENDING:])
+    if left_out:
+        notes.append(
+            NotAudited(directory.name, f"{left_out:,} commits, of more groups and partitions than are followed")
+        )
+    return GroupLog(
+        directory,
+        sorted(steps, key=lambda found: -sum(count for count, _ in found.sums.values()))[:_MOST_HISTORIES],
+        [commit for commit in history.newest() if _is_outside(commit, question.bounds)],
+        pending[:_MOST_PENDING],
+        notes,
+        reader.failed,
+    )
+
+
+def _compacted(missing: int, last: int) -> str:
+    return (
+        f"{missing:,} offsets up to {last} are not in the log: compaction keeps the last commit of each group and partition, so what "
+        "was committed there before, and by whom, is not known"
+    )
+
+
+def _is_outside(commit: NewestCommit, bounds: Mapping[TopicPartition, LogBounds]) -> bool:
+    """Whether the log does not hold the commit's offset. A topic that was deleted and created again has another id."""
+    log = bounds.get((commit.topic, commit.partition))
+    if log is None or (None not in (commit.topic_id, log.topic_id) and commit.topic_id != log.topic_id):
+        return False
+    return commit.committed.offset > log.end_offset or commit.committed.offset < log.start_offset

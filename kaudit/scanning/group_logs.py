@@ -1,0 +1,84 @@
+"""What __consumer_offsets shows of groups: one pass over each of its partitions, in this process or in a task."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from kaudit.model.coordinator import LogBounds
+from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, NewestCommit
+from kaudit.model.internal_topics import GROUPS
+from kaudit.model.result import NotAudited
+from kaudit.partition.audit import PartitionAudit
+from kaudit.scanning.checkpoint_audit import CheckpointAudit
+from kaudit.source.layout import PartitionDirectory, Unreadable
+
+TopicPartition = tuple[str, int]
+
+
+class GroupLogQuestion(Struct, frozen=True):
+    """A partition of __consumer_offsets to read, and the bounds of the logs that its commits are compared with."""
+
+    directory: PartitionDirectory
+    bounds: Mapping[TopicPartition, LogBounds]
+
+
+class GroupLog(Struct):
+    """What one partition of __consumer_offsets shows. `outside`: the newest commits beyond the ends of the logs, or below their starts."""
+
+    directory: PartitionDirectory
+    steps: Sequence[CommittedSteps] = ()
+    outside: Sequence[NewestCommit] = ()
+    pending: Sequence[CommitsInTransaction] = ()
+    notes: Sequence[NotAudited] = ()
+    failed: list[Unreadable] = field(default_factory=list)
+
+
+ReadGroupLogs = Callable[[Sequence[GroupLogQuestion]], Sequence[GroupLog]]
+"""Reads partitions of __consumer_offsets."""
+
+
+def questions_of(
+    directories: Iterable[PartitionDirectory], parts: Sequence[PartitionAudit], checkpoints: CheckpointAudit
+) -> list[GroupLogQuestion]:
+    """Return what is to be read, and compared with the bounds of all copies of each partition; none where an end is not certain."""
+    furthest = furthest_replicas(entry for entry in directories if entry.topic == GROUPS)
+    if not furthest:
+        return []
+    bounds: dict[TopicPartition, LogBounds] = {}
+    uncertain: set[TopicPartition] = set()
+    for part in parts:
+        place = part.directory.topic, part.directory.partition
+        end = checkpoints.end_of(part)
+        if end is None:
+            uncertain.add(place)
+            continue
+        known = bounds.get(place)
+        start = part.directory.start_offset
+        if known is None or known.end_offset < end:
+            topic_id = part.directory.topic_id
+            start = start if known is None else min(start, known.start_offset)
+            bounds[place] = LogBounds(start, end, topic_id)
+        elif start < known.start_offset:
+            bounds[place] = LogBounds(start, known.end_offset, known.topic_id)
+    for place in uncertain:
+        bounds.pop(place, None)
+    return [GroupLogQuestion(directory, bounds) for directory in furthest]
+
+
+def furthest_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
+    """Return of each partition of __consumer_offsets the replica that goes furthest, by number.
+
+    Of those that go equally far it is the longest: compaction has removed least of it.
+    """
+    furthest: dict[int, PartitionDirectory] = {}
+    for directory in directories:
+        if directory.topic == GROUPS:
+            known = furthest.get(directory.partition)
+            if known is None or _length(known) < _length(directory):
+                furthest[directory.partition] = directory
+    return [directory for _, directory in sorted(furthest.items())]
+
+
+def _length(directory: PartitionDirectory) -> tuple[int, int, int]:
+    last = directory.segments[-1:]
+    return (last[0].base_offset, last[0].size, directory.bytes) if last else (-1, 0, 0)
