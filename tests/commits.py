@@ -138,3 +138,26 @@ class GroupLog:
         partition.mkdir(parents=True)
         (partition / f"{0:020d}.log").write_bytes(self.content)
         return directory
+
+
+TOPIC_ID = bytes(range(16))
+Shared = tuple[int, int, int, int]
+"""First and last offset, delivery state (0 available, 1 acquired, 2 acknowledged, 4 archived), deliveries."""
+
+
+def share_log(*states: tuple[int, int, Sequence[Shared]]) -> bytes:
+    """A segment of __share_group_state: a snapshot of group workers, then updates: state epoch, start offset, batches.
+
+    A state epoch of -1 is that of an update, which has none (ShareSnapshotValue, ShareUpdateValue, version 0).
+    """
+    log, content = Log(), b""
+    for epoch, start, shared in states:
+        batches = [struct.pack(">qqbh", *each) + b"\0" for each in shared]
+        value = (
+            struct.pack(">hi", 0, 0) + (b"" if epoch < 0 else struct.pack(">i", epoch)) + struct.pack(">iq", 0, start)
+        )
+        value += b"" if epoch < 0 else struct.pack(">qq", BASE_TIMESTAMP, BASE_TIMESTAMP)
+        value += bytes([len(batches) + 1]) + b"".join(batches) + b"\0"
+        key = struct.pack(">h", 1 if epoch < 0 else 0) + _text("workers") + TOPIC_ID + struct.pack(">i", 0)
+        content += sealed_records(log.append(Batch()), [record(0, key, value)])
+    return content

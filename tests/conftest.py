@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import gc
 import lzma
 import os
 import shutil
@@ -11,8 +12,10 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
 DATA = Path(__file__).parent / "data"
 ORACLE_VERSIONS = ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0")
@@ -166,6 +169,17 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     return _FromTheEnd.from_parent(parent, path=path) if odd and (path / "__init__.py").exists() else None
 
 
+_FEW, _FEWEST = 4, 8
+"""Hypothesis draws a fourth of the examples a test asks for, and no fewer than 8 of those; .ci/full and mutants have all of them."""
+
+
+def _draw_few(function: Any) -> None:
+    asked = function._hypothesis_internal_use_settings or settings.default
+    assert asked is not None
+    few = max(asked.max_examples // _FEW, min(asked.max_examples, _FEWEST))
+    function._hypothesis_internal_use_settings = settings(asked, max_examples=few)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give all workers the same order, and the tests their marks.
@@ -175,6 +189,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: item.path.parts)
+    drawing = {function for item in items if is_hypothesis_test(function := getattr(item, "function", None))}
+    if os.environ.get("KAUDIT_TEST_EXAMPLES") != "all":
+        for function in drawing:
+            _draw_few(function)
     for item in items:
         file = item.nodeid.partition("::")[0]
         starts_jvm = item.get_closest_marker("jvm") is not None
@@ -182,9 +200,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if starts_jvm:  # all of them on one worker, so that one JVM starts and not one a core
             item.add_marker(pytest.mark.xdist_group("spark"))
-        drawn = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
-        if drawn or file in _WHOLE_RECORDINGS:
+        if getattr(item, "function", None) in drawing or file in _WHOLE_RECORDINGS:
             item.add_marker(pytest.mark.no_cover)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later search for garbage: some tests ask for one after the other."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

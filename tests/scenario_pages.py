@@ -4,18 +4,15 @@
 then read the diff. tests/simulate/test_scenario_pages.py fails when they are stale.
 """
 
-import os
-import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
+from tests.commands import output_of
 
-ROOT = Path(__file__).parents[1]
-PAGES = ROOT / "docs" / "scenarios"
+PAGES = Path(__file__).parents[1] / "docs" / "scenarios"
 WIDTH = "100"
 ROWS = {
     "epoch-exhaustion": 40,
@@ -104,24 +101,7 @@ def page(name: str) -> str:
 
 def run(command: str, directory: str) -> str:
     """What a command prints on both streams."""
-    environment = {
-        **os.environ,
-        "COLUMNS": WIDTH,
-        "NO_COLOR": "1",
-        "PYTHONPATH": str(ROOT),
-        "PYTHONWARNINGS": "ignore",
-        "PYTHONIOENCODING": "utf-8",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "kaudit", *command.split()[1:]],
-        cwd=directory,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return re.sub(r", \d+(\.\d+)? s(?=$|;)", "", done.stdout, flags=re.MULTILINE)
+    return output_of(command.split()[1:], Path(directory), {"COLUMNS": WIDTH, "NO_COLOR": "1"})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes samples/{producer-ids,coordinator,side-files,consumed-offsets,committed-offsets}: logs that their witnesses contradict, made by hand.
+"""Writes samples/{producer-ids,coordinator,side-files,consumed-offsets,committed-offsets,share-groups}: logs that their witnesses contradict, made by hand.
 
 Run: python -m tests.witness_samples.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.commits import GroupLog, commit_log
+from tests.commits import GroupLog, commit_log, share_log
 from tests.crafted_sample import DAY_MS, snapshot
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records
 
@@ -164,12 +164,27 @@ def committed_offsets(target: Path) -> None:
         log.write(target, number)
 
 
+def share_groups(target: Path) -> None:
+    """A share group that rejected records and released one too often; and one that retention overtook."""
+    rejected = share_log(
+        (1, 0, []),
+        (-1, 0, [(0, 4, 2, 1), (5, 5, 4, 1), (6, 9, 2, 1), (10, 10, 0, 1), (11, 19, 2, 1)]),
+        (-1, 10, [(10, 10, 4, 5)]),
+    )
+    overtaken = share_log((1, 0, []), (-1, 0, [(0, 9, 2, 1)]), (-1, 40, []))
+    for number, content in enumerate((rejected, overtaken)):
+        directory = target / f"__share_group_state-{number}"
+        directory.mkdir(parents=True)
+        (directory / f"{0:020d}.log").write_bytes(content)
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "producer-ids": producer_ids,
     "coordinator": coordinator,
     "side-files": side_files,
     "consumed-offsets": consumed_offsets,
     "committed-offsets": committed_offsets,
+    "share-groups": share_groups,
 }
 
 

@@ -65,8 +65,8 @@ def _duplicated(impact: Impact) -> Iterator[str]:
 
 def _consumed(impact: Impact) -> Iterator[str]:
     for number, what in (
-        (impact.records_delivered_again_at_most, "delivered again"),
-        (impact.records_skipped_at_most, "never delivered"),
+        (impact.records_delivered_again_at_most, "delivered to consumers again"),
+        (impact.records_skipped_at_most, "skipped by consumers"),
     ):
         if number:
             yield f"at most {counted(number, 'record')} {what}"

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from msgspec.structs import replace
+
 from kaudit.model.coordinator import Committed, CommittedBeyondLogEnd
 from kaudit.model.coverage import EndWitness, OffsetClass
 from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
 from kaudit.model.internal_topics import GROUPS
+from kaudit.model.share_groups import SharePartition
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
@@ -24,7 +27,7 @@ def group_logs_of(open_source: OpenSource) -> ReadGroupLogs:
     return read
 
 
-GroupEvidence = CommittedBeyondLogEnd | CommittedSteps | CommitsInTransaction
+GroupEvidence = CommittedBeyondLogEnd | CommittedSteps | CommitsInTransaction | SharePartition
 
 
 def evidence_of_groups(
@@ -41,12 +44,15 @@ def evidence_of_groups(
     outside: dict[tuple[str, int], list[Committed]] = {}
     for commit in chain.from_iterable(log.outside for log in logs):
         outside.setdefault((commit.topic, commit.partition), []).append(commit.committed)
+    names = {name: topic for log in logs for name, topic in log.topic_names.items()}
+    names |= {part.directory.topic_id: part.directory.topic for part in parts if part.directory.topic_id is not None}
     read = {log.directory.directory: log for log in logs}
     found: list[list[GroupEvidence]] = [[] for _ in parts]
     for number, part in enumerate(parts):
         log = read.get(part.directory.directory)
         if log is not None:
-            found[number] += [*log.steps, *log.pending]
+            shares = [replace(share, topic=names.get(share.topic_id)) for share in log.shares]
+            found[number] += [*log.steps, *log.pending, *shares]
         commits = outside.get((part.directory.topic, part.directory.partition))
         if commits and not part.directory.is_fetched and not checkpoints.has_grown(part):
             found[number] += _compared(part, commits)

@@ -31,6 +31,7 @@ from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.record_loss import LeaderHistory
 from kaudit.model.result import CoverageGap
+from kaudit.model.share_groups import SharePartition
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
@@ -51,6 +52,7 @@ EvidenceFromOthers = (
     | CommittedBeyondLogEnd
     | CommittedSteps
     | CommitsInTransaction
+    | SharePartition
 )
 
 

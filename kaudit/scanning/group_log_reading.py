@@ -1,14 +1,17 @@
-"""Reads a partition of __consumer_offsets, in this process or in a task."""
+"""Reads a partition of __consumer_offsets or __share_group_state, in this process or in a task."""
 
 from collections.abc import Mapping
 
 from kaudit.audits.coordinator.commit_history import CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
+from kaudit.audits.coordinator.share_history import ShareHistory
 from kaudit.model.coordinator import LogBounds
 from kaudit.model.group_commits import NewestCommit
+from kaudit.model.internal_topics import SHARE_STATE
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion, TopicPartition
+from kaudit.source.layout import PartitionDirectory
 
 _MOST_HISTORIES = 1000
 """Groups and partitions with steps back that are kept of one partition of __consumer_offsets."""
@@ -19,7 +22,10 @@ _MOST_PENDING = 100
 def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> GroupLog:
     """Read one partition from front to back."""
     directory = question.directory
-    reader, history = GroupLogReader(open_source), CommitHistory()
+    reader = GroupLogReader(open_source)
+    if directory.topic == SHARE_STATE:
+        return _read_share_state(directory, reader)
+    history = CommitHistory()
     reader.follow(directory, [history])
     steps, pending = list(history.steps()), list(history.pending())
     notes = [NotAudited(directory.name, text) for text in reader.unreadable]
@@ -35,9 +41,21 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
         sorted(steps, key=lambda found: -sum(count for count, _ in found.sums.values()))[:_MOST_HISTORIES],
         [commit for commit in history.newest() if _is_outside(commit, question.bounds)],
         pending[:_MOST_PENDING],
-        notes,
-        reader.failed,
+        topic_names=history.members.topic_names,
+        notes=notes,
+        failed=reader.failed,
     )
+
+
+def _read_share_state(directory: PartitionDirectory, reader: GroupLogReader) -> GroupLog:
+    history = ShareHistory()
+    reader.follow(directory, [history])
+    shares = list(history.shares())
+    notes = [NotAudited(directory.name, text) for text in reader.unreadable]
+    left_out = history.not_followed + len(shares[_MOST_HISTORIES:])
+    if left_out:
+        notes.append(NotAudited(directory.name, f"{left_out:,} share-partitions and records, more than are followed"))
+    return GroupLog(directory, shares=shares[:_MOST_HISTORIES], notes=notes, failed=reader.failed)
 
 
 def _compacted(missing: int, last: int) -> str:

@@ -1,4 +1,4 @@
-"""What __consumer_offsets shows of groups: one pass over each of its partitions, in this process or in a task."""
+"""What __consumer_offsets and __share_group_state show of groups: one pass over each of its partitions, in this process or in a task."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -6,8 +6,9 @@ from msgspec import Struct, field
 
 from kaudit.model.coordinator import LogBounds
 from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, NewestCommit
-from kaudit.model.internal_topics import GROUPS
+from kaudit.model.internal_topics import GROUPS, SHARE_STATE
 from kaudit.model.result import NotAudited
+from kaudit.model.share_groups import SharePartition
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.layout import PartitionDirectory, Unreadable
@@ -29,6 +30,9 @@ class GroupLog(Struct):
     steps: Sequence[CommittedSteps] = ()
     outside: Sequence[NewestCommit] = ()
     pending: Sequence[CommitsInTransaction] = ()
+    shares: Sequence[SharePartition] = ()
+    topic_names: Mapping[str, str] = {}
+    """By id, as records of share groups say."""
     notes: Sequence[NotAudited] = ()
     failed: list[Unreadable] = field(default_factory=list)
 
@@ -41,7 +45,7 @@ def questions_of(
     directories: Iterable[PartitionDirectory], parts: Sequence[PartitionAudit], checkpoints: CheckpointAudit
 ) -> list[GroupLogQuestion]:
     """Return what is to be read, and compared with the bounds of all copies of each partition; none where an end is not certain."""
-    furthest = furthest_replicas(entry for entry in directories if entry.topic == GROUPS)
+    furthest = furthest_replicas(directories)
     if not furthest:
         return []
     bounds: dict[TopicPartition, LogBounds] = {}
@@ -66,16 +70,17 @@ def questions_of(
 
 
 def furthest_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
-    """Return of each partition of __consumer_offsets the replica that goes furthest, by number.
+    """Return of each partition of __consumer_offsets and __share_group_state the replica that goes furthest, by topic and number.
 
     Of those that go equally far it is the longest: compaction has removed least of it.
     """
-    furthest: dict[int, PartitionDirectory] = {}
+    furthest: dict[TopicPartition, PartitionDirectory] = {}
     for directory in directories:
-        if directory.topic == GROUPS:
-            known = furthest.get(directory.partition)
+        if directory.topic in (GROUPS, SHARE_STATE):
+            place = directory.topic, directory.partition
+            known = furthest.get(place)
             if known is None or _length(known) < _length(directory):
-                furthest[directory.partition] = directory
+                furthest[place] = directory
     return [directory for _, directory in sorted(furthest.items())]
 
 

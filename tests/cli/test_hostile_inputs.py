@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from kaudit.cli.exits import ExitCode
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results
+from tests.commands import forked
 from tests.fuzz import commands, made
 from tests.logs import Log, data
 
@@ -209,10 +211,9 @@ def test_nothing_waits_for_a_fifo_in_place_of_a_file(tmp_path, name):
     partition(tmp_path)
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
-    command = [sys.executable, "-m", "kaudit", "scan", "--isolated", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode in (ExitCode.OK, ExitCode.NOTHING_TO_AUDIT, ExitCode.UNREADABLE), done.stderr
-    assert "Traceback" not in done.stderr
+    done = forked(["scan", "--isolated", str(tmp_path)], tmp_path, {}, before=lambda: signal.alarm(60))
+    assert done.code in (ExitCode.OK, ExitCode.NOTHING_TO_AUDIT, ExitCode.UNREADABLE), done.err
+    assert "Traceback" not in done.err
 
 
 PRINTED = [

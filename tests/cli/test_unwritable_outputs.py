@@ -1,5 +1,6 @@
 """An output that cannot be written is a sentence with its path and exit 2, whatever the command and the format."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -7,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import forked
+
+ROOT = Path(__file__).parents[2]
 REPLICAS = ("samples/replicas/b1", "samples/replicas/b2")
 ATTEMPTS = '{"op": "broker", "broker_version": "2.8.2"}\n{"op": "wait", "ms": 1, "topic": "t", "partition": 0}\n'
 COMMANDS = [
@@ -29,7 +33,7 @@ PLACES = ["/nowhere/out", "/proc/out", "samples/clean/README.md/out", "/tmp/" + 
 
 @pytest.fixture
 def arguments(tmp_path, monkeypatch):
-    monkeypatch.chdir(Path(__file__).parents[2])
+    monkeypatch.chdir(ROOT)
     (tmp_path / "attempts").write_text(ATTEMPTS, encoding="utf-8")
 
     def to(command, place):
@@ -51,15 +55,13 @@ def test_a_place_that_cannot_be(kaudit, arguments, command, place):
 @pytest.mark.parametrize("command", COMMANDS[:-1], ids=lambda command: "-".join(command[:1] + command[-1:]))
 def test_a_full_disk(arguments, tmp_path, command):
     place = tmp_path / "result"
-    done = subprocess.run(
-        [sys.executable, "-m", "kaudit", *arguments(command, place)],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert f"{place} cannot be written" in done.stderr or "No usable temporary directory" in done.stderr
+
+    def allow_no_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    done = forked(arguments(command, place), ROOT, {}, stdout=os.devnull, before=allow_no_files)
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert f"{place} cannot be written" in done.err or "No usable temporary directory" in done.err
     assert [file.name for file in tmp_path.iterdir()] == ["attempts"]
 
 

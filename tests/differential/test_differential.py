@@ -1,4 +1,4 @@
-"""Some thousand logs, damaged and dressed: what is not found is known, and each known thing still happens."""
+"""Some logs of the thousands that .ci/run damages and dresses: what is not found is known, and each known thing still happens."""
 
 import re
 from collections import Counter
@@ -14,11 +14,11 @@ from tests.differential.known import KNOWN, explained, what_is_wrong
 from tests.differential.logs import healthy
 from tests.differential.reference import judge
 
-_LOGS = 600
+_LOGS = 100
 EXCUSES = [value for name, value in vars(reference).items() if name.isupper() and isinstance(value, str)]
 
 
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", range(1, 3))
 def test_what_is_not_found_is_known(tmp_path, seed):
     outcomes = list(run(_LOGS, seed, tmp_path / "logs"))
     assert [

@@ -365,9 +365,10 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def _settle_hypothesis() -> None:
-    """The same examples each time, no deadline, and no counterexample of a mutant kept."""
+    """The same examples each time, all that tests ask for, no deadline, and no counterexample of a mutant kept."""
     from hypothesis import settings
 
+    os.environ["KAUDIT_TEST_EXAMPLES"] = "all"  # tests/conftest.py
     settings.register_profile("mutation", deadline=None, derandomize=True, database=None)
     settings.load_profile("mutation")
 

@@ -68,7 +68,13 @@ def lowest():
 
 def test_every_extra_resolves_with_its_oldest_versions(wheel, tmp_path):
     with (ROOT / "pyproject.toml").open("rb") as file:
-        extras = tomllib.load(file)["project"]["optional-dependencies"]
+        settings = tomllib.load(file)
+    extras = settings["project"]["optional-dependencies"]
+    (index,) = settings["tool"]["uv"]["index"]
+    kept = index["cache-control"]["files"]  # of pyspark alone 450 MB are read for its metadata
+    (tmp_path / "uv.toml").write_text(
+        f'[[index]]\nurl = "{index["url"]}"\ndefault = true\ncache-control = {{ files = "{kept}" }}\n'
+    )
     requirement = tmp_path / "requirement.in"
     requirement.write_text(f"kaudit[{','.join(extras)}] @ {wheel.as_uri()}\n")
     arguments = ["-q", "--resolution", "lowest-direct", "--python-version", "3.11", requirement]

@@ -1,4 +1,4 @@
-"""Reading __consumer_offsets: one pass over each partition, record by record, for whoever follows groups.
+"""Reading __consumer_offsets and __share_group_state: one pass over each partition, record by record, for whoever follows groups.
 
 A group and all it commits lie in one partition (GroupMetadataManager.partitionFor), so partitions are read apart from one another.
 """
@@ -69,7 +69,7 @@ class TransactionEnd(Struct, frozen=True, gc=False):
 
 
 class GroupRecord(Struct, frozen=True, gc=False):
-    """Any other record, at `offset`: of a group, its members and their assignments."""
+    """Any other record, at `offset`: of a group, its members and their assignments, or of a share group's state."""
 
     offset: int
     timestamp: int
@@ -95,7 +95,7 @@ class Follower(Protocol):
 
 
 class GroupLogReader(Struct, frozen=True):
-    """Reads partitions of __consumer_offsets, each once from front to back, in the memory of one window of it.
+    """Reads partitions, each once from front to back, in the memory of one window of it.
 
     `unreadable`: what could not be decoded, and where; `failed`: files that could not be read.
     """
@@ -160,9 +160,9 @@ class GroupLogReader(Struct, frozen=True):
             key, value = record.key, record.value
             place = record.offset, record.timestamp, header.leader_epoch
             try:
-                known = None if key is None else _commit_key(key)
+                known = None if key is None or directory.topic != GROUPS else _commit_key(key)
                 if key is None or known is None:
-                    yield GroupRecord(*place, parse_keyed_record(GROUPS, key, value))
+                    yield GroupRecord(*place, parse_keyed_record(directory.topic, key, value))
                 else:
                     content = (None,) if value is None else _commit_value(key, value)
                     yield CommitRecord(*place, *producer, known, *content)

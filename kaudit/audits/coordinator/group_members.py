@@ -10,6 +10,8 @@ from kaudit.model.group_commits import Committer
 
 _MOST_MEMBERS = 100_000
 """Members known of all groups together (some 50 MB): of those that join later nothing is known."""
+_MOST_NAMES = 10_000
+_SHARED = "ShareGroupStatePartitionMetadata"
 _Place = tuple[str, int]
 """A partition of a topic, which is given by its name or, in the consumer protocol, by its id."""
 
@@ -47,11 +49,17 @@ class GroupMembers(Struct):
     """Follows the records of groups of one partition."""
 
     groups: dict[str, Group] = field(default_factory=dict)
+    topic_names: dict[str, str] = field(default_factory=dict)
+    """By id, of topics that share groups read."""
     _count: int = 0
 
     def take(self, entry: GroupRecord) -> None:
         """Take the next record that is no commit."""
         record = entry.record
+        if record.name == _SHARED and record.value is not None and len(self.topic_names) < _MOST_NAMES:
+            content = cast("dict[str, Any]", record.value)
+            topics = [*content["initializingTopics"], *content["initializedTopics"]]
+            self.topic_names.update({topic["topicId"]: topic["topicName"] for topic in topics})
         change = _CHANGES.get(record.name)
         if change is None:
             return
