@@ -14,6 +14,7 @@ ELSEWHERE = {
     "differential",  # damaged logs of random histories, beside a reference that knows the damage
     "fuzz",
     "html",  # pages as a browser has them: readers, generators, tests in browsers
+    "mirrors",  # topics and their mirrors, beside what became of each record
     "mutation",  # whether the tests fail when the code is wrong
     "live_brokers",  # brokers as processes, for the recorder and for the tests of clusters
     "properties",  # laws that several packages keep together

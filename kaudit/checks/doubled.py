@@ -6,12 +6,16 @@ from msgspec.structs import replace
 
 from kaudit.checks.log.log_end import log_ends_early
 from kaudit.checks.registry import CHECKS
+from kaudit.checks.replicas.only_copy import only_copy
 from kaudit.checks.replicas.records_cut_off import records_cut_off
 from kaudit.checks.replicas.replicas_diverged import replicas_diverged
 from kaudit.checks.sidefiles.checkpoints import checkpoint_disagrees
 from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.logged_incidents import LoggedIncident
 from kaudit.model.replicas import PartitionComparison, Relation
+
+_OF_COPIES = (replicas_diverged.code, only_copy.code)
 
 
 def without_doubled(findings: Sequence[Finding]) -> Sequence[Finding]:
@@ -30,11 +34,36 @@ def without_doubled(findings: Sequence[Finding]) -> Sequence[Finding]:
 
 
 def bounded_by_lines(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, those of comparisons with the bound of what lines say was lost at the same offsets and more."""
-    lost = [
-        finding for finding in findings if finding.code == records_cut_off.code and finding.impact.records_lost_at_most
-    ]
-    return [_bounded(finding, lost) if finding.code == replicas_diverged.code else finding for finding in findings]
+    """Return the findings, those of comparisons with the bound of what lines say was lost at the same offsets and more.
+
+    Those of lines give way to a comparison that counts exactly what was lost of all their offsets.
+    """
+    exact = [finding for finding in findings if finding.code in _OF_COPIES and _is_exact(finding.impact)]
+    left = [finding for finding in findings if finding.code != records_cut_off.code or not _is_within(finding, exact)]
+    lost = [finding for finding in left if finding.code == records_cut_off.code and finding.impact.records_lost_at_most]
+    if any(finding.impact.cautions for finding in left if finding.code == replicas_diverged.code):
+        # which replicas these are is known where they are given
+        left = [_without_cautions(finding) if finding.code == records_cut_off.code else finding for finding in left]
+    return [_bounded(finding, lost) if finding.code == replicas_diverged.code else finding for finding in left]
+
+
+def _without_cautions(finding: Finding) -> Finding:
+    return replace(finding, impact=replace(finding.impact, cautions=()))
+
+
+def _is_exact(impact: Impact) -> bool:
+    return impact.records_lost_at_least is not None and impact.records_lost_at_least == impact.records_lost_at_most
+
+
+def _is_within(finding: Finding, others: Sequence[Finding]) -> bool:
+    """Return whether another finding is about all offsets of this one."""
+    return any(_covers(other, finding) for other in others)
+
+
+def _covers(whole: Finding, part: Finding) -> bool:
+    if whole.offset is None or whole.last_offset is None or part.offset is None or part.last_offset is None:
+        return False
+    return whole.offset <= part.offset and part.last_offset <= whole.last_offset
 
 
 def _bounded(finding: Finding, lost: Sequence[Finding]) -> Finding:
@@ -42,8 +71,7 @@ def _bounded(finding: Finding, lost: Sequence[Finding]) -> Finding:
         return finding
     last = finding.offset if finding.last_offset is None else finding.last_offset
     for whole in lost:
-        assert whole.offset is not None
-        if whole.offset <= finding.offset and whole.last_offset is not None and last <= whole.last_offset:
+        if _covers(whole, replace(finding, last_offset=last)):
             most = whole.impact.records_lost_at_most
             return replace(finding, impact=replace(finding.impact, records_lost_at_most=most))
     return finding

@@ -1,10 +1,10 @@
 """The typer application, built from the modules of kaudit.cli.commands, and what --help and the reference say of a command."""
 
 import enum
-import functools
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import typer
@@ -82,9 +82,9 @@ def command_tree() -> TyperGroup:
     return group
 
 
-@functools.cache
+@cache
 def _command(name: str) -> TyperCommand | TyperGroup:
-    """Import and build a command: once, however many are run in this process."""
+    """Import and build a command."""
     app = typer.Typer(add_completion=False, **_SETTINGS)
     app.callback()(_root)  # typer makes a group of an application with a callback, even for one command
     app.add_typer(module_of(name).app)

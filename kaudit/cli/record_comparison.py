@@ -1,25 +1,32 @@
 """Runs `kaudit diff --by records`: the topics of one input compared with their copies in another."""
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from kaudit.cli.audit import Recording, refuse_urls, run_audit
 from kaudit.cli.commands.dedup import IsolationLevel
 from kaudit.cli.commands.diff import DiffOptions
+from kaudit.cli.identities import identity_reader
 from kaudit.cli.options import EngineChoice
 from kaudit.cli.parsing import is_fingerprint, parse_names
 from kaudit.cli.request import audit_request
 from kaudit.cli.settings import Settings
+from kaudit.cli.streams import write_pieces
+from kaudit.cli.targets import output_file
+from kaudit.diff.records.group_offsets import committed_offsets, offsets_file, translated
 from kaudit.engines.progress import Progress
 from kaudit.engines.record_ledger import LedgerRequest, record_ledger
-from kaudit.engines.replicas import name_replicas
+from kaudit.engines.replicas import layout_of, name_replicas
 from kaudit.errors import UsageError
 from kaudit.model.ledger import LedgerResult
 from kaudit.model.replicas import Replica
-from kaudit.reading.identity.columns import IdentityReader
-from kaudit.reading.identity.grammar import WHOLE, parse_identity
+from kaudit.report.console import visible
 from kaudit.report.formats import Format
+from kaudit.scanning.options import ScanOptions
+from kaudit.source.schemes import open_segment
 
 
 def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: DiffOptions) -> int:
@@ -40,9 +47,11 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
     refuse_urls(request, "diff writes to a directory")
     if request.redactor is not None:
         raise UsageError("--redact: a ledger of records is not redacted; leave one of the two out")
-    identity = WHOLE if asked.identity is None else parse_identity(asked.identity)
+    if bool(asked.translate_group) != (asked.offsets_file is not None):
+        raise UsageError("--translate-group and --offsets-file belong together")
+    file = output_file(asked.offsets_file, paths)
     how = LedgerRequest(
-        reader=IdentityReader(identity),
+        reader=identity_reader(asked.identity, asked.schema or (), asked.key_schema or ()),
         given=asked.identity is not None,
         read_committed=asked.isolation_level is IsolationLevel.READ_COMMITTED,
         maps=asked.maps or (),
@@ -50,7 +59,10 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
     )
 
     def produce(progress: Progress, recording: Recording) -> LedgerResult:
-        return request.selection.of_comparison(recording.held(record_ledger(request.options, sides, how, progress)))
+        result = recording.held(record_ledger(request.options, sides, how, progress))
+        if asked.translate_group:
+            _write_offsets(result, asked.translate_group, request.options, file)
+        return request.selection.of_comparison(result)
 
     return run_audit(
         request,
@@ -60,6 +72,20 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
     )
+
+
+def _write_offsets(result: LedgerResult, groups: Sequence[str], options: ScanOptions, file: Path | None) -> None:
+    """Write where the groups of the source go on in the target."""
+    layout = layout_of(result.sides[0], replace(options, topics=(), partitions=()))
+    commits, unread = committed_offsets(layout.partitions, groups, open_segment)
+    for group in groups:
+        if all(commit.group != group for commit in commits):
+            raise UsageError(f"--translate-group {group}: __consumer_offsets of the source has no commit of it")
+    found = list(translated(result.ledgers, commits))
+    write_pieces(file, offsets_file(found, with_group=len(groups) > 1))
+    topics = {commit.topic for commit in commits} - {ledger.source for ledger in result.ledgers}
+    for text in [*unread, *(f"{topic}: was not compared, its offsets are not translated" for topic in sorted(topics))]:
+        sys.stderr.write(f"kaudit: {visible(text)}\n")
 
 
 def _sides(paths: Sequence[str], comparison: DiffOptions) -> tuple[Replica, Replica]:

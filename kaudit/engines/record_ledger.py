@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, match_bucket
+from kaudit.diff.records.cleaning import KEYED, REMOVED, note_keys, superseded
 from kaudit.diff.records.ledger import LedgerBuilder, Side, TopicPair, pair_groups
 from kaudit.diff.records.matching import Bounds, Rows
 from kaudit.diff.records.places import NOWHERE, numbers_of
@@ -74,7 +75,9 @@ def record_ledger(
     layouts = [_layout(side, options) for side in sides]
     found = [by_topic(layout.partitions) for layout in layouts]
     pairings, alone = pair_topics(found[0], found[1], parse_maps(request.maps))
-    pairings = [each for each in pairings if not options.topics or {each.source, each.target} & set(options.topics)]
+    chosen = [pair for pair in pairings if not options.topics or {pair.source, pair.target} & set(options.topics)]
+    pairings = _renumbered(chosen)
+    alone = {topic: reason for topic, reason in alone.items() if not options.topics or topic in options.topics}
     if not pairings:
         have = (
             f"{side.path} has {', '.join(sorted(topics)[:5]) or 'no topic'}"
@@ -167,6 +170,9 @@ class _Run:
         self._each = each
         self._progress = progress
         self._partitions = sum(len(pairing.partitions) for pairing in pairings)
+        self._of_number = np.concatenate(
+            [np.full(len(pairing.partitions), index) for index, pairing in enumerate(pairings)]
+        )
         self.read: tuple[list[ReadPartition], list[ReadPartition]] = ([], [])
 
     def _spill(self, name: str, dtype: np.dtype[Any]) -> Spill:
@@ -186,13 +192,14 @@ class _Run:
             *cuts,
         )
         numbers = sorted({*sides.source.numbers(), *sides.target.numbers()})
-        work = [BucketTask(number, bits, sides, self._partitions) for number in numbers]
+        cut_off = any(one.starts_late for read in self.read for one in read)
+        work = [BucketTask(number, bits, sides, self._partitions, cut_off) for number in numbers]
         alone = list(self._each(work, match_bucket, self._options, self._progress))
-        bounds = self._bounds(alone)
+        begins = self._begins(self._bounds(alone))
         numbers = sorted({*sides.left_source.numbers(), *sides.left_target.numbers()})
-        work = [BucketTask(number, bits, sides, self._partitions, bounds) for number in numbers]
+        work = [BucketTask(number, bits, sides, self._partitions, cut_off, begins) for number in numbers]
         grouped = list(self._each(work, match_bucket, self._options, self._progress))
-        return self._built(sides, self._bounds([*alone, *grouped]), [*alone, *grouped])
+        return self._built(sides, self._bounds([*alone, *grouped]), begins, [*alone, *grouped])
 
     def _read(self) -> int:
         size = sum(
@@ -233,23 +240,42 @@ class _Run:
                 side.merge(own)
         return bounds
 
-    def _built(self, sides: Sides, bounds: tuple[Bounds, Bounds], found: Sequence[MatchedBucket]) -> list[TopicLedger]:
-        of_number = np.concatenate(
-            [np.full(len(pairing.partitions), index) for index, pairing in enumerate(self._pairings)]
-        )
-        source, target = (self._side(read, side, of_number) for read, side in zip(self.read, bounds, strict=True))
+    def _begins(self, bounds: tuple[Bounds, Bounds]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return by number where the other side's first record is, on source and target, as `Bounds.begins`."""
+        removed = [self._of_topic([(one.number, one.starts_late) for one in read]) for read in self.read]
+        return bounds[0].begins(removed[1]), bounds[1].begins(removed[0])
+
+    def _of_topic(self, found: Sequence[tuple[int, bool]]) -> NDArray[np.bool_]:
+        """Return by number what holds for one partition of its topic: partitions of two topics need not correspond."""
+        topics = np.zeros(len(self._pairings), dtype=np.bool_)
+        for number, holds in found:
+            topics[self._of_number[number]] |= holds
+        by_number: NDArray[np.bool_] = topics[self._of_number]
+        return by_number
+
+    def _built(
+        self,
+        sides: Sides,
+        bounds: tuple[Bounds, Bounds],
+        begins: tuple[NDArray[np.uint64], NDArray[np.uint64]],
+        found: Sequence[MatchedBucket],
+    ) -> list[TopicLedger]:
+        of_number = self._of_number
+        source, target = (self._side(*side) for side in zip(self.read, bounds, begins, strict=True))
         builders = [
             LedgerBuilder(source, target, self._directory / f"map.{index}") for index in range(len(self._pairings))
         ]
         for counted in (each for bucket in found for each in bucket.counted):
             builders[of_number[counted.number]].add_counted(counted)
-        for rows in sorted_rows(sides.placed):
+        removed = self._removed(sides.placed, source, target, sides.source_cuts)
+        for rows, own_removed in sorted_rows(sides.placed, removed):
             for index, own in _by_pair(rows, of_number):
-                builders[index].add_source(own)
+                builders[index].add_source(own, own_removed)
         self._order(sides.placed, builders, of_number)
-        for rows in sorted_rows(sides.copied):
+        removed = self._removed(sides.copied, target, source, sides.target_cuts)
+        for rows, own_removed in sorted_rows(sides.copied, removed):
             for index, own in _by_pair(rows, of_number):
-                builders[index].add_target(own)
+                builders[index].add_target(own, own_removed)
         counts = [[self._counts(read, pairing) for read in self.read] for pairing in self._pairings]
         return [
             builder.ledger(
@@ -264,16 +290,30 @@ class _Run:
             for builder, pairing, own in zip(builders, self._pairings, counts, strict=True)
         ]
 
-    def _side(self, read: Sequence[ReadPartition], bounds: Bounds, of_number: NDArray[np.int64]) -> Side:
-        """Return a side; whether records were removed and cleaned is known of topics, as partitions need not correspond."""
+    def _removed(self, rows_of: Spill, own: Side, other: Side, cuts: NDArray[np.uint64]) -> Spill:
+        """Find the records that the other side's log cleaner may have removed: places under the numbers of the parts they are in."""
+        keyed, found = self._spill(f"{rows_of.name}-keys", KEYED), self._spill(f"{rows_of.name}-removed", REMOVED)
+
+        def write(places: NDArray[np.uint64]) -> None:
+            found.append(np.searchsorted(cuts, places, side="right"), places.view(REMOVED))
+
+        total = sum(rows_of.size(number) for number in rows_of.numbers())
+        shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
+        for number in rows_of.numbers() if other.cleaned.any() else ():
+            for rows in rows_of.parts(number):
+                write(note_keys(rows[other.cleaned[numbers_of(rows["place"])]], own.bounds.after, keyed, shift))
+        for number in keyed.numbers():
+            for places in superseded(keyed, number, own.bounds.after):
+                write(places)
+            keyed.remove(number)
+        return found
+
+    def _side(self, read: Sequence[ReadPartition], bounds: Bounds, begins: NDArray[np.uint64]) -> Side:
         bases = np.zeros(self._partitions, dtype=np.int64)
-        late, cleaned = (np.zeros(len(self._pairings), dtype=np.bool_) for _ in range(2))
         for one in read:
             bases[one.number] = one.first_offset
-            late[of_number[one.number]] |= one.starts_late
-            cleaned[of_number[one.number]] |= one.cleaned
         partitions = np.concatenate([np.array(pairing.partitions, dtype=np.int64) for pairing in self._pairings])
-        return Side(partitions, bases, bounds, late[of_number], cleaned[of_number])
+        return Side(partitions, bases, bounds, begins, self._of_topic([(one.number, one.cleaned) for one in read]))
 
     def _order(self, placed: Spill, builders: Sequence[LedgerBuilder], of_number: NDArray[np.int64]) -> None:
         """Find the records whose order within their key differs, in the partitions where any order does."""
@@ -283,7 +323,7 @@ class _Run:
         keyed = self._spill("keyed", GROUPED)
         total = sum(placed.size(number) for number in placed.numbers())
         shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
-        for rows in sorted_rows(placed):
+        for rows, _ in sorted_rows(placed):
             own = rows[(rows["other"] != NOWHERE) & (rows["key"] != NO_KEY)]
             own = own[np.isin(pair_groups(own), groups)]
             grouped = np.empty(len(own), dtype=GROUPED)

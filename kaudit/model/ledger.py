@@ -114,7 +114,7 @@ class TopicLedger(JsonRecord, frozen=True):
     Differences: `missing` of the source's records are not in the target, `repeated` of the target's are there again, `only_in_target` are
     not in the source, `out_of_order` change their order within a key.
     No differences: `pending` records of the source come after the last that both have, `ahead` ones of the target after it; `expired` and
-    `older` ones lie before the first that both have, where retention or DeleteRecords has removed the other side's; `cleaned` ones may have
+    `older` ones lie before the first record of the other side, where retention or DeleteRecords has removed the other side's; `cleaned` ones may have
     been removed by the other side's log cleaner. `counted_only` are records with so many equal ones that they were counted and not placed.
     """
 

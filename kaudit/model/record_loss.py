@@ -112,7 +112,7 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     id. `records_lost_at_least` and `records_lost_at_most` (None: not known) follow from that. `raised_epochs` counts the
     producers that raised their epochs there. `unknown` names the evidence that is not there. `partition_read`: the partition's
     log is among the inputs. `back_with_less` are those of `brokers` that started with less than they had had.
-    `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut.
+    `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut. `has_followers`: lines show that a broker followed another.
     """
 
     topic: str
@@ -134,6 +134,7 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     cut_ms: int | None
     shown: ShownEvents
     unknown: Sequence[str] = ()
+    has_followers: bool = False
 
 
 class ReportedChange(Struct, frozen=True):

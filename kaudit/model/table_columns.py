@@ -99,6 +99,56 @@ DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+GROUP_COLUMNS: Mapping[str, Column] = {
+    **columns_of(
+        "string",
+        group="consumer group",
+        topic="topic",
+        member_id="member that the partition is assigned to; of a step: that committed",
+        client_id="client.id of the member",
+        host="host of the member",
+        kind="went back, went back and was corrected at once, reset, removed, or went back unseen",
+        before_member_id="member that had committed before",
+    ),
+    **columns_of(
+        "int64",
+        partition="partition",
+        generation="generation of the group, its epoch in the consumer protocol; null where no record says",
+        members="members; null where no record says",
+        partitions="partitions with a committed offset; of a member: those it is assigned",
+        lag="records between the committed offset and the log end; null where the log is not among the inputs",
+        steps="commits that were not plain progress",
+        committed="committed offset",
+        committed_before="offset that was committed before",
+        leader_epoch="leader epoch of the last record consumed, -1 where it is not known",
+        timestamp="when the coordinator wrote it, ms",
+        offset="offset of the record in __consumer_offsets",
+        log_start_offset="log start offset",
+        log_end_offset="log end offset",
+        producer_id="producer id of the transaction; null outside of one",
+        producer_epoch="its epoch",
+        before_producer_id="producer id that had committed before",
+    ),
+}
+"""Columns of the rows of `kaudit groups`."""
+GROUP_TABLES: Mapping[str, tuple[str, ...]] = {
+    "group": ("group", "generation", "members", "partitions", "lag", "steps"),
+    "member": ("group", "member_id", "client_id", "host", "partitions"),
+    "offset": (
+        "group", "topic", "partition", "committed", "leader_epoch", "timestamp", "offset", "log_start_offset", "log_end_offset",
+        "lag", "member_id", "steps",
+    ),
+    "commit": (
+        "group", "topic", "partition", "committed", "offset", "timestamp", "producer_id", "producer_epoch", "generation",
+        "member_id",
+    ),
+    "step": (
+        "group", "topic", "partition", "kind", "committed_before", "committed", "offset", "timestamp", "producer_id",
+        "generation", "member_id", "before_producer_id", "before_member_id",
+    ),
+}  # fmt: skip
+
+
 def _finding_columns() -> dict[str, Column]:
     """Return a column for each field of Finding that has a description: int64, bool, or text, which is JSON where it nests."""
     columns: dict[str, Column] = {}

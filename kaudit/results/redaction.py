@@ -41,6 +41,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "group_id": "group",
     "group": "group",
     "member_id": "client",
+    "before_member_id": "client",
     "host": "host",
     "client_host": "host",
     "replica": "copy",

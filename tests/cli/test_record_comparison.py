@@ -1,11 +1,14 @@
 """`kaudit diff --by records` as it is called: its first line, its formats, what it refuses."""
 
 import json
+import shutil
 
 import jsonschema
 import pyarrow.parquet
 import pytest
 
+from tests.commits import commit_log
+from tests.formats import encoders
 from tests.replica_sample import SAMPLES
 from tests.report.test_json_schemas import DOCUMENT, validator
 
@@ -88,3 +91,70 @@ def test_a_comparison_of_replicas_names_the_command(kaudit):
     shown = kaudit("diff", *SIDES)
     assert shown.code == 3
     assert f"kaudit diff --by records {SIDES[0]} {SIDES[1]}" in shown.err
+
+
+@pytest.fixture
+def with_groups(tmp_path):
+    """The mirror of samples/, and __consumer_offsets beside its source."""
+    for side in ("source", "target"):
+        shutil.copytree(SAMPLES / "mirror" / side, tmp_path / side)
+    place = tmp_path / "source" / "__consumer_offsets-0"
+    place.mkdir()
+    commits = [
+        ("billing", "orders", 0, 16, 0),
+        ("audit, old", "orders", 0, 11, 0),
+        ("billing", "other", 0, 5, 0),
+        ("at-end", "orders", 0, 34, 0),
+    ]
+    (place / f"{0:020d}.log").write_bytes(commit_log(commits, [("billing", "orders", 0, 25, 0)]))
+    return [str(tmp_path / side) for side in ("source", "target")]
+
+
+@pytest.mark.parametrize(
+    ("groups", "lines"),
+    [
+        # order 25 is the target's 29th, behind what is there twice; 11 is missing, 12 comes next; 33 is not copied yet
+        (["billing"], ["primary.orders,0,29"]),
+        (["audit, old"], ["primary.orders,0,11"]),
+        (["at-end"], ["primary.orders,0,37"]),
+        (["billing", "audit, old"], ['"audit, old",primary.orders,0,11', "billing,primary.orders,0,29"]),
+    ],
+    ids=["one", "missing", "at the end", "several"],
+)
+def test_groups_go_on_where_they_were(kaudit, with_groups, tmp_path, groups, lines):
+    named = [word for group in groups for word in ("--translate-group", group)]
+    shown = kaudit("diff", "--by", "records", *named, "--offsets-file", tmp_path / "offsets.csv", *with_groups)
+    assert shown.code == 1
+    assert (tmp_path / "offsets.csv").read_text().splitlines() == lines
+    assert ("other: was not compared" in shown.err) == ("billing" in groups)
+
+
+def test_what_is_asked_of_groups_is_there(kaudit, with_groups, tmp_path):
+    for arguments, message in (
+        (["--translate-group", "nobody", "--offsets-file", str(tmp_path / "o.csv")], "has no commit of it"),
+        (["--translate-group", "billing"], "belong together"),
+    ):
+        shown = kaudit("diff", "--by", "records", *arguments, *with_groups)
+        assert (shown.code, message in shown.err) == (2, True)
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_paths_lead_into_what_a_schema_describes(kaudit, tmp_path):
+    (tmp_path / "order.avsc").write_text(
+        '{"type":"record","name":"O","fields":[{"name":"id","type":"long"},{"name":"at","type":"long"}]}'
+    )
+    for side, schema_id in (("source", 1), ("target", 2)):
+        values = [
+            bytes([0, 0, 0, 0, schema_id]) + encoders.varint(number) + encoders.varint(schema_id) for number in range(3)
+        ]
+        place = tmp_path / side / "orders-0"
+        place.mkdir(parents=True)
+        records = [encoders.record(at, 0, b"k", value) for at, value in enumerate([*values, b"\0"])]
+        (place / f"{0:020d}.log").write_bytes(encoders.batch(records))
+    sides = [str(tmp_path / side) for side in ("source", "target")]
+    shown = kaudit("diff", "--by", "records", "--identity", "value:id", "--schema", tmp_path / "order.avsc", *sides)
+    assert shown.code == 0
+    assert "1 record without a part of value:id" in shown.out
+    assert kaudit("diff", "--by", "records", "--identity", "value:id", *sides).code == 1
+    refused = kaudit("diff", "--by", "records", "--schema", tmp_path / "none.avsc", *sides)
+    assert refused.code == 2

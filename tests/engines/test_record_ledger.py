@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,7 @@ from kaudit.reading.identity.grammar import parse_identity
 from kaudit.scanning.options import ScanOptions
 from tests.formats import encoders
 
-Rec = tuple[bytes | None, bytes, int]
+Rec = tuple[bytes | None, bytes | None, int]
 """Key, value, time."""
 
 
@@ -35,7 +35,7 @@ def log(root: Path, name: str, batches: list[bytes], base: int = 0) -> None:
     (directory / f"{base:020d}.log").write_bytes(b"".join(batches))
 
 
-def batches_of(records: list[Rec], *, base: int = 0, each: int = 3, codec: int = 0, **header: Any) -> list[bytes]:
+def batches_of(records: Sequence[Rec], *, base: int = 0, each: int = 3, codec: int = 0, **header: Any) -> list[bytes]:
     found = []
     for first in range(0, len(records), each):
         rows = records[first : first + each]
@@ -159,6 +159,24 @@ def test_partitions_are_found_by_what_they_hold(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("cleaned", ["source", "target"])
+def test_what_the_log_cleaner_may_have_removed_is_no_difference(tmp_path, monkeypatch, cleaned):
+    monkeypatch.setattr(engine, "_GROUP_ROWS", 3)
+    monkeypatch.setattr(reading, "CUT_RECORDS", 2)
+    sent: list[Rec] = [(b"%d" % (number % 3), b"v%d" % number, number) for number in range(12)]
+    sent[5] = (b"gone", b"v", 5)
+    sent[9:9] = [(b"deleted", b"v", 40), (b"deleted", None, 41)]
+    kept = [*sent[:1], *sent[7:9], *sent[11:]]  # of the key 0 also one below, which no cleaner keeps so: it is there
+    for side in ("source", "target"):
+        log(tmp_path / side, "t-0", batches_of(kept if side == cleaned else sent))
+    (tmp_path / cleaned / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 9\n")
+    found = ledger_of(tmp_path)
+    lost = found.missing if cleaned == "target" else found.only_in_target
+    # the value of the key "gone" is in no later record, and that of 5..6 has later ones
+    assert (found.matched, found.cleaned, lost) == (len(kept), len(sent) - len(kept) - 1, 1)
+    assert (found.pending, found.ahead, found.out_of_order) == (0, 0, 0)
+
+
 def test_equal_records_of_several_partitions_pair_up_by_number(tmp_path):
     for side, partitions in (("source", (0, 1)), ("target", (1,))):
         for partition in partitions:
@@ -221,8 +239,18 @@ def test_several_copies_are_not_guessed_between(tmp_path):
     with compared(tmp_path) as result:
         assert [each.source for each in result.ledgers] == ["solo"]
         (note,) = result.scan.not_audited
+    with compared(tmp_path, topics=("b.orders", "solo"), maps=["orders=b.orders", "(s)olo=x"]) as result:
+        assert [(each.target, each.agrees) for each in result.ledgers] == [("b.orders", True)]
     assert note.path == "orders"
     assert "a.orders, b.orders" in note.reason
+
+
+def test_topics_that_are_asked_for(tmp_path):
+    for topic in ("a", "b", "c"):
+        for side in ("source", "target"):
+            log(tmp_path / side, f"{topic}-0", batches_of([rec(1), rec(2)]))
+    with compared(tmp_path, topics=("c", "b")) as result:
+        assert [(each.source, each.matched) for each in result.ledgers] == [("b", 2), ("c", 2)]
 
 
 def test_nothing_is_written_into_the_logs(tmp_path):

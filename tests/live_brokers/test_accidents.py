@@ -18,5 +18,15 @@ def test_lost_and_doubled_records_are_bounded_by_half_and_twice_and_healthy_logs
     assert found == {moment: set(NOT_YET.get(moment, ())) for moment in found}
 
 
+def test_copies_that_count_exactly_speak_for_the_lines_of_logs(tmp_path):
+    """Both moments in one scan: what the old leader had and cut off is there, record by record."""
+    place = unpacked("acks1-failover", tmp_path)
+    result = kaudit.scan([place / moment.name for moment in TRUTHS["acks1-failover"].moments])
+    lost = {
+        each.code: (each.impact.records_lost_at_least, each.impact.records_lost_at_most) for each in result.findings
+    }
+    assert lost == {"KA603": (90, 90)}
+
+
 def test_what_is_not_yet_right_is_about_recorded_moments():
     assert set(NOT_YET) <= {f"{name}/{moment.name}" for name, each in TRUTHS.items() for moment in each.moments}

@@ -172,6 +172,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
         cut_ms=min((cut.at_ms for cut in cuts if cut.at_ms is not None), default=None),
         shown=ShownEvents(shown[:_LINES_SHOWN], len(shown)),
         unknown=[*_unknown(log, end, leaders), *([] if nothing else others[-1:])],
+        has_followers=bool(history.followers),
     )
 
 

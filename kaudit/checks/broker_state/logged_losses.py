@@ -17,6 +17,7 @@ from kaudit.checks.log_causes import (
     UNCLEAN_STOP,
 )
 from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.copy_identities import HeldTwice
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.logged_incidents import Consequence, LoggedIncident
 
@@ -135,7 +136,8 @@ def records_given_up(context: Context, evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-_NOT_LOADED = ("logs-not-loaded", "duplicate-log-directories")
+_HELD_TWICE = "duplicate-log-directories"
+_NOT_LOADED = ("logs-not-loaded", _HELD_TWICE)
 _CUTS = {
     "truncated-below-high-watermark": (
         Severity.ERROR,
@@ -195,6 +197,48 @@ _FOLLOWING = (
     "leader itself had lost some"
 )
 _LOADING = "a broker loads all logs before it starts, and stops if one of them cannot be loaded (LogManager.loadLogs)"
+_FAILED = (
+    "a follower that cannot append what it fetched, or cannot truncate, marks the partition as failed and fetches it no more until it is "
+    "told of a new leader epoch or started again (AbstractFetcherThread.markPartitionFailed)"
+)
+_CONSUMING = (
+    "a consumer checks the CRC of what it gets (check.crcs), and goes on only where the application seeks beyond it"
+)
+_RECOVERING = (
+    "a broker that was not shut down cleanly checks its logs from the recovery point on, and removes what follows the first invalid batch "
+    "(LogLoader.recoverLog)"
+)
+_RAFT = "a replica of the metadata log never truncates below its high watermark: it stops instead (KafkaRaftClient, KIP-595)"
+_REFETCHING = (
+    "a follower whose log its leader's does not reach begins anew at the leader's log start, or truncates to the leader's end "
+    "(AbstractFetcherThread.fetchOffsetAndTruncate)"
+)
+_RULES = {
+    **dict.fromkeys(_NOT_LOADED, _LOADING),
+    **dict.fromkeys(
+        (
+            "fetch-partition-failed",
+            "fetched-not-appended",
+            "fetched-not-appended-storage",
+            "fetched-not-appended-old",
+            "fetch-offset-mismatch",
+            "truncation-failed",
+            "truncation-failed-unexpectedly",
+        ),
+        _FAILED,
+    ),
+    **dict.fromkeys(("truncated-fully", "fetch-offset-reset-start", "fetch-offset-reset-end"), _REFETCHING),
+    **dict.fromkeys(("segments-deleted-below-start", "segments-deleted-in-recovery"), _RECOVERING),
+    **dict.fromkeys(("quorum-truncated-committed", "metadata-truncated-committed"), _RAFT),
+    **dict.fromkeys(("consumer-record-invalid", "consumer-batch-invalid"), _CONSUMING),
+    "fetched-damaged-records": "a follower checks the CRC of what it fetches, and fetches it again and again where it does not match "
+    "(ReplicaFetcherThread.processPartitionData)",
+    "truncation-not-allowed": "a broker stops rather than cut off what its leader lacks, where unclean.leader.election.enable is false "
+    "(before KIP-101's truncation: ReplicaFetcherThread.handleOffsetOutOfRange)",
+    "log-marked-stray": "a broker that starts renames logs to -stray that the cluster's metadata does not place on it, and deletes them later "
+    "(LogManager.isStrayReplica; KAFKA-14616)",
+}
+"""By the id of the message: the rule that the line follows from, where it is no truncation at a new leader."""
 _CUT_BECAUSE = (
     Explanation("a leader was elected that lacked records: an unclean election, or a disk that lost some"),
     Explanation("the broker had not been shut down cleanly, and its disk lacks what was not flushed"),
@@ -219,8 +263,12 @@ _ROUTINE = (Severity.NOTE, "cut their logs off where they differed from their le
 )
 def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report replicas that lost more than uncommitted records by partition, all others of a log directory once."""
+    twice = {(copy.topic, copy.partition) for found in evidence.of(HeldTwice) for copy in found.copies}
     for incident in _of(evidence, Consequence.TRUNCATED):
-        severity, how = max((_cut(event) for event in incident.events), key=lambda cut: cut[0].rank)
+        worst = max(incident.events, key=lambda event: _cut(event)[0].rank)
+        severity, how = _cut(worst)
+        if worst.pattern == _HELD_TWICE and (incident.topic, incident.partition) in twice:
+            continue  # KA605 shows both directories
         whole = severity is Severity.NOTE or all(event.pattern in _NOTHING_LOST for event in incident.events)
         if whole and incident.partition_read:
             continue
@@ -234,7 +282,7 @@ def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]
             Account(
                 message=f"{replicas} {how}",
                 severity=severity,
-                rule=_LOADING if is_unloaded else _FOLLOWING,
+                rule=_RULES.get(worst.pattern) or (_RECOVERING if _cut(worst) is _DAMAGED else _FOLLOWING),
                 explanations=_NOT_LOADED_BECAUSE
                 if is_unloaded
                 else _CUT_BECAUSE

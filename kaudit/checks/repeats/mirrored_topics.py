@@ -31,6 +31,10 @@ _ABSENT = {
 _COMPARED_ALONE = none_because("what happens to a mirror is no incident of the cluster that it is in")
 _NOT_LOGGED = none_because("mirrors log what they do, not what they leave out")
 
+_UNCOMMITTED = (
+    Explanation("the mirror reads uncommitted, and copies the records of aborted transactions like others"),
+)
+
 
 class _CopyEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     rule: str
@@ -258,6 +262,7 @@ def only_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]:
             _ranges(_RangesEvidence, found.only_in_target_ranges, len(found.only_in_target_ranges)),
             explanations=(
                 Explanation("something else writes to the target: a producer of the other cluster, a second mirror"),
+                *(_UNCOMMITTED if found.read_committed else ()),
                 Explanation("the mirror changes records on their way, so that they are others by this identity"),
                 Explanation("the source lost them after they were copied: its log was truncated"),
             ),

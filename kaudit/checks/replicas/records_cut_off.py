@@ -11,7 +11,7 @@ from kaudit.checks.log_causes import OUT_OF_SYNC
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.record_loss import CutRecords
 
 _RULE = (
@@ -94,7 +94,7 @@ def _cut(context: Context, found: CutRecords) -> Finding:
             events=found.shown,
         ),
         explanations=_causes(found),
-        impact=Impact(records_lost_at_least=least, records_lost_at_most=most),
+        impact=Impact(records_lost_at_least=least, records_lost_at_most=most, cautions=_cautions(context, found)),
         following=[context.inspect_around(found.first_offset)] if found.partition_read else (),
         absent=_ABSENT,
     )
@@ -128,6 +128,15 @@ def _lost(found: CutRecords) -> str:
         return f"{counted(least, 'record')} lost"
     at_least = f"at least {least:,} and " if least else ""
     return f"{at_least}at most {counted(most, 'record')} lost"
+
+
+def _cautions(context: Context, found: CutRecords) -> Sequence[Caution]:
+    """Return what not to do where a broker came back with less, and no other replica has cut off yet what it lacks."""
+    is_over = list(found.brokers) != list(found.back_with_less)
+    if found.records_lost_at_most == 0 or is_over or not found.has_followers:
+        return ()
+    reason = f"records that {listed(found.back_with_less)} lacks are cut off when they follow it"
+    return (Caution(Act.RESTART, f"any other replica of {context.name}", reason),)
 
 
 def _causes(found: CutRecords) -> list[Explanation]:

@@ -57,6 +57,18 @@ class LedgerOptions(OptionGroup, frozen=True, kw_only=True):
             "value:PATH, joined by commas; or debezium, outbox, cloudevents.",
         ),
     ] = None
+    schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema",
+            metavar="[ID=]FILE",
+            help="Read values for value:PATH by this schema (.avsc, .proto, .json), or those with this schema id. Repeatable.",
+        ),
+    ] = None
+    key_schema: Annotated[
+        list[str] | None,
+        typer.Option("--key-schema", metavar="[ID=]FILE", help="The same for keys and key:PATH. Repeatable."),
+    ] = None
     isolation_level: IsolationOption = IsolationLevel.READ_UNCOMMITTED
     maps: Annotated[
         list[str] | None,
@@ -72,6 +84,22 @@ class LedgerOptions(OptionGroup, frozen=True, kw_only=True):
             "--temporary-directory",
             metavar="DIR",
             help="Where 32 bytes for each record are kept meanwhile; default: TMPDIR.",
+        ),
+    ] = None
+    translate_group: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--translate-group",
+            metavar="GROUP",
+            help="Write where this group of the source goes on in the target into --offsets-file. Repeatable.",
+        ),
+    ] = None
+    offsets_file: Annotated[
+        str | None,
+        typer.Option(
+            "--offsets-file",
+            metavar="FILE",
+            help="The file that kafka-consumer-groups.sh --reset-offsets --from-file reads.",
         ),
     ] = None
 

@@ -37,8 +37,9 @@ class Sides(Struct, frozen=True):
 
 
 class BucketTask(Struct, frozen=True):
-    """A bucket: first of all identities, then of those that a side has several times, with the bounds found by then.
+    """A bucket: first of all identities, then of those that a side has several times, with the `begins` of `match_groups` found by then.
 
+    `cut_off`: records before the first one have been removed from a side.
     `bits` of the identities all of its rows have in common.
     """
 
@@ -46,7 +47,8 @@ class BucketTask(Struct, frozen=True):
     bits: int
     sides: Sides
     partitions: int
-    bounds: tuple[Bounds, Bounds] | None = None
+    cut_off: bool = False
+    begins: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
 
     @property
     def bytes(self) -> int:
@@ -58,7 +60,7 @@ class BucketTask(Struct, frozen=True):
     def spills(self) -> tuple[Spill, Spill]:
         """The rows of both sides."""
         sides = self.sides
-        return (sides.source, sides.target) if self.bounds is None else (sides.left_source, sides.left_target)
+        return (sides.source, sides.target) if self.begins is None else (sides.left_source, sides.left_target)
 
     @property
     def directories(self) -> Sequence[PartitionDirectory]:
@@ -95,19 +97,33 @@ def _match(task: BucketTask, bounds: tuple[Bounds, Bounds], counted: list[Counte
         _match_parts(task, bounds, counted)
         return
     rows = source.read(task.number), target.read(task.number)
-    if task.bounds is None:
+    if task.begins is None:
         found, *left = match_single(*rows)
         for spill, own, at in zip((task.sides.left_source, task.sides.left_target), rows, left, strict=True):
             spill.append(np.full(len(at), task.number), own[at])
-        for side, own, at in zip(bounds, rows, found[:2], strict=True):
-            side.include(own["place"][at])
+        _include(bounds, rows, found)
+        if task.cut_off:
+            nothing = np.zeros(task.partitions, dtype=np.uint64)
+            grouped = rows[0][left[0]], rows[1][left[1]]
+            _include(bounds, grouped, match_groups(*grouped, (nothing, nothing)))
     else:
-        found = match_groups(*rows, *task.bounds)
-        for side, own, at in zip(bounds, rows, found[:2], strict=True):
-            side.include(own["place"][at])
+        found = match_groups(*rows, task.begins)
+        _include(bounds, rows, found)
     _write(task.sides, *rows, found)
     source.remove(task.number)
     target.remove(task.number)
+
+
+def _include(bounds: tuple[Bounds, Bounds], rows: tuple[Rows, Rows], found: Matched) -> None:
+    """Take what rows of source and target were matched to."""
+    again = found.copied >= 0
+    source = np.concatenate([found.source, found.source[found.copied[again]]])
+    target = np.concatenate([found.target, found.surplus[again]])
+    own, other = rows[0]["place"][source], rows[1]["place"][target]
+    bounds[0].include(own, other)
+    bounds[1].include(other, own)
+    bounds[0].leave_out(rows[0]["place"][found.missing])
+    bounds[1].leave_out(rows[1]["place"][found.surplus[~again]])
 
 
 def _write(sides: Sides, source: Rows, target: Rows, found: Matched) -> None:
@@ -129,6 +145,8 @@ def _write(sides: Sides, source: Rows, target: Rows, found: Matched) -> None:
     pair = found.copied[again]
     copied["other"][len(found.target) + again] = source["place"][found.source[pair]]
     copied["earlier"][len(found.target) + again] = target["place"][found.target[pair]]
+    again = np.flatnonzero(found.repeated >= 0)
+    copied["earlier"][len(found.target) + again] = target["place"][found.repeated[again]]
     sides.copied.append(np.searchsorted(sides.target_cuts, copied["place"], side="right"), copied)
 
 
@@ -154,7 +172,7 @@ def _match_parts(task: BucketTask, bounds: tuple[Bounds, Bounds], counted: list[
             numbers[known] = (1 << _MORE_BITS) + at[known]
             part_of.append(numbers, rows)
         spill.remove(task.number)
-    names = ("source", "target") if task.bounds is None else ("left_source", "left_target")
+    names = ("source", "target") if task.begins is None else ("left_source", "left_target")
     sides = replace(task.sides, **dict(zip(names, spills, strict=True)))
     for number in sorted({number for spill in spills for number in spill.numbers()}):
         _match(replace(task, number=number, bits=task.bits + _MORE_BITS, sides=sides), bounds, counted)

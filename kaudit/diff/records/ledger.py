@@ -29,19 +29,24 @@ MAPPED = np.dtype([(name, "<i8") for name in MappedRange._fields])
 class Side(Struct, frozen=True):
     """One side of all topics, by number of partition, shape (n,): partition and offset of the first place, int64.
 
-    `bounds` are those of the records that both sides have; `removed`: records before the first have been removed from this side's topic;
+    `bounds` are those of the records that both sides have; before the places of `begins` the other side has removed records;
     `cleaned`: the log cleaner has been there.
     """
 
     partitions: NDArray[np.int64]
     bases: NDArray[np.int64]
     bounds: Bounds
-    removed: NDArray[np.bool_]
+    begins: NDArray[np.uint64]
     cleaned: NDArray[np.bool_]
 
     def offsets(self, places: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the offsets of these places."""
         return offsets_of(places) + self.bases[numbers_of(places)]
+
+    def before(self, places: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Return which places lie before the first record of the other side, where that has removed records."""
+        found: NDArray[np.bool_] = places < self.begins[numbers_of(places)]
+        return found
 
     def place(self, place: np.uint64) -> tuple[int, int]:
         """Return partition and offset."""
@@ -79,15 +84,17 @@ class LedgerBuilder:
         self.moved_records = 0
         self._counted: list[Counted] = []
 
-    def add_source(self, rows: Rows) -> None:
-        """Take rows of PLACED."""
+    def add_source(self, rows: Rows, removed: Rows) -> None:
+        """Take rows of PLACED, and those among them that the target's log cleaner may have removed."""
         both = rows["other"] != NOWHERE
         self._matched += int(np.count_nonzero(both))
-        before = self._source.bounds.before(rows["place"]) & self._target.removed[numbers_of(rows["place"])]
+        before = self._source.before(rows["place"])
         after = self._source.bounds.after(rows["place"])
+        cleaned = ~both & ~before & np.isin(rows["place"], removed["place"])
         self._expired += int(np.count_nonzero(~both & before))
+        self._cleaned += int(np.count_nonzero(cleaned))
         self._pending.feed(rows, ~both & after)
-        self._missing.feed(rows, ~both & ~before & ~after)
+        self._missing.feed(rows, ~both & ~before & ~after & ~cleaned)
         found = rows[both]
         if len(found):
             self._map(found)
@@ -95,15 +102,19 @@ class LedgerBuilder:
             _, lower, self._lasts = descents(found, groups, self._lasts)
             self.disordered |= set(lower["group"].tolist())
 
-    def add_target(self, rows: Rows) -> None:
-        """Take rows of COPIED."""
+    def add_target(self, rows: Rows, removed: Rows) -> None:
+        """Take rows of COPIED, and those among them that the source's log cleaner may have removed."""
         new, again = rows["other"] == NOWHERE, rows["earlier"] != NOWHERE
-        before = self._target.bounds.before(rows["place"]) & self._source.removed[numbers_of(rows["place"])]
+        before = self._target.before(rows["place"])
+        # records that the source has removed are there again
+        before[new & again] |= self._target.before(rows["earlier"][new & again])
         after = self._target.bounds.after(rows["place"])
         self._older += int(np.count_nonzero((new | again) & before))
-        self._repeated.feed(rows, again & ~before)
-        self._ahead.feed(rows, new & after)
-        self._only.feed(rows, new & ~before & ~after)
+        self._repeated.feed(rows, ~new & again & ~before)
+        self._ahead.feed(rows, new & after & ~before)
+        cleaned = new & ~before & np.isin(rows["place"], removed["place"])
+        self._cleaned += int(np.count_nonzero(cleaned))
+        self._only.feed(rows, new & ~before & ~after & ~cleaned)
 
     def add_counted(self, counted: Counted) -> None:
         """Take equal records that were only counted."""

@@ -14,44 +14,71 @@ _NONE = np.empty(0, dtype=np.intp)
 
 
 class Bounds(NamedTuple):
-    """By number of partition: the first and the last place that a record with one equal on the other side has; NOWHERE and 0 without any."""
+    """Of one side, by number of partition, shape (n,): where its records are that have one equal on the other side.
+
+    `first` and `last` places; `lead`, the first place of the other side's partition with one equal in this side's, and `begin`, where that
+    one is here; and `alone`, the first place of a record without one. NOWHERE, and 0 as `last`, without any.
+    """
 
     first: NDArray[np.uint64]
     last: NDArray[np.uint64]
+    lead: NDArray[np.uint64]
+    begin: NDArray[np.uint64]
+    alone: NDArray[np.uint64]
 
     @classmethod
     def empty(cls, partitions: int) -> "Bounds":
         """Return the bounds of no records."""
-        return cls(np.full(partitions, NOWHERE), np.zeros(partitions, dtype=np.uint64))
+        first, lead, begin, alone = (np.full(partitions, NOWHERE) for _ in range(4))
+        return cls(first, np.zeros(partitions, dtype=np.uint64), lead, begin, alone)
 
-    def include(self, found: NDArray[np.uint64]) -> None:
-        """Take the places of records that both sides have."""
-        numbers = numbers_of(found)
-        np.minimum.at(self.first, numbers, found)
-        np.maximum.at(self.last, numbers, found)
+    def leave_out(self, own: NDArray[np.uint64]) -> None:
+        """Take the places of records that the other side does not have."""
+        np.minimum.at(self.alone, numbers_of(own), own)
+
+    def include(self, own: NDArray[np.uint64], others: NDArray[np.uint64]) -> None:
+        """Take the places of records that both sides have, here and on the other side."""
+        numbers = numbers_of(own)
+        np.minimum.at(self.first, numbers, own)
+        np.maximum.at(self.last, numbers, own)
+        same = np.flatnonzero(numbers == numbers_of(others))
+        same = same[np.lexsort((own[same], others[same]))]
+        found, at = np.unique(numbers[same], return_index=True)
+        self._lead(found, others[same[at]], own[same[at]])
 
     def merge(self, other: "Bounds") -> None:
         """Take the bounds of more records."""
         np.minimum(self.first, other.first, out=self.first)
         np.maximum(self.last, other.last, out=self.last)
+        np.minimum(self.alone, other.alone, out=self.alone)
+        self._lead(np.arange(len(other.lead)), other.lead, other.begin)
 
-    def before(self, found: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Return which places lie before the first of their partition, where there is one."""
-        first = self.first[numbers_of(found)]
-        before: NDArray[np.bool_] = (found < first) & (first != NOWHERE)
-        return before
+    def _lead(self, numbers: NDArray[np.int64], lead: NDArray[np.uint64], begin: NDArray[np.uint64]) -> None:
+        sooner = (lead < self.lead[numbers]) | ((lead == self.lead[numbers]) & (begin < self.begin[numbers]))
+        self.lead[numbers[sooner]], self.begin[numbers[sooner]] = lead[sooner], begin[sooner]
+
+    def begins(self, removed: NDArray[np.bool_]) -> NDArray[np.uint64]:
+        """Return by number the place before which records may be `removed` (n,) from the other side; 0 where none are.
+
+        That is where the other side's first record is, which may be there again later: not the first of this side that the other has.
+        Without a record before it that the other side does not have, it has begun later than this side.
+        """
+        found: NDArray[np.uint64] = np.where(self.begin != NOWHERE, self.begin, self.first)
+        found[~removed | (found == NOWHERE) | (self.alone > found)] = 0
+        return found
 
     def after(self, found: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Return which places lie after the last of their partition, where there is one."""
         numbers = numbers_of(found)
-        after: NDArray[np.bool_] = (found > self.last[numbers]) & (self.first[numbers] != NOWHERE)
-        return after
+        later: NDArray[np.bool_] = (found > self.last[numbers]) & (self.first[numbers] != NOWHERE)
+        return later
 
 
 class Matched(NamedTuple):
     """Indexes of rows: `pairs` of source and target; `missing` sources and `surplus` targets have no partner.
 
-    `copied` says of each surplus row which pair it repeats, an index of `pairs`, -1 where the source has no such record.
+    `copied` says of each surplus row which pair it repeats, an index of `pairs`, -1 where the source has no such record; `repeated` then
+    which target row before it, -1 where none.
     """
 
     source: Indexes
@@ -59,6 +86,7 @@ class Matched(NamedTuple):
     missing: Indexes
     surplus: Indexes
     copied: Indexes
+    repeated: Indexes
 
 
 def match_single(source: Rows, target: Rows) -> tuple[Matched, Indexes, Indexes]:
@@ -75,7 +103,8 @@ def match_single(source: Rows, target: Rows) -> tuple[Matched, Indexes, Indexes]
     one, other = one[same], other[same]
     same = source["low"][one] == target["low"][other]
     one, other = one[same], other[same]
-    matched = Matched(one, other, single_source, single_target, np.full(len(single_target), -1, dtype=np.intp))
+    none = np.full(len(single_target), -1, dtype=np.intp)
+    matched = Matched(one, other, single_source, single_target, none, none)
     return matched, _others(len(source), one, single_source), _others(len(target), other, single_target)
 
 
@@ -96,12 +125,12 @@ def _others(count: int, *taken: Indexes) -> Indexes:
     return np.flatnonzero(left)
 
 
-def match_groups(source: Rows, target: Rows, source_bounds: Bounds, target_bounds: Bounds) -> Matched:
+def match_groups(source: Rows, target: Rows, begins: tuple[NDArray[np.uint64], NDArray[np.uint64]]) -> Matched:
     """Match all rows: equal ones in their order, those of partitions with one number first, then the others.
 
-    Rows before the first record that both sides have come last: their partners may have been removed.
+    Rows before `begins`, of source and target as `Bounds.begins` has them, come last: their partners may have been removed.
     """
-    rows = _Sides(source, target, source_bounds, target_bounds)
+    rows = _Sides(source, target, begins)
     first_source, first_target = rows.pairs(np.arange(len(rows.high)), by_number=True)
     left = _others(len(rows.high), first_source, first_target)
     more_source, more_target = rows.pairs(left, by_number=False)
@@ -109,19 +138,24 @@ def match_groups(source: Rows, target: Rows, source_bounds: Bounds, target_bound
     rest = _others(len(rows.high), *pairs)
     missing, surplus = rest[rest < len(source)], rest[rest >= len(source)]
     copied = rows.copied(pairs[0], surplus)
-    return Matched(pairs[0], pairs[1] - len(source), missing, surplus - len(source), copied)
+    repeated = rows.repeated(surplus, copied)
+    return Matched(pairs[0], pairs[1] - len(source), missing, surplus - len(source), copied, repeated)
 
 
 class _Sides:
     """Rows of both sides, sources first, as columns that are sorted by."""
 
-    def __init__(self, source: Rows, target: Rows, source_bounds: Bounds, target_bounds: Bounds) -> None:
+    def __init__(self, source: Rows, target: Rows, begins: tuple[NDArray[np.uint64], NDArray[np.uint64]]) -> None:
         self.high, self.low, self.place = (
             np.concatenate([source[name], target[name]]) for name in ("high", "low", "place")
         )
         self.number = numbers_of(self.place)
         self.is_target = np.arange(len(self.high)) >= len(source)
-        self.late = np.concatenate([source_bounds.before(source["place"]), target_bounds.before(target["place"])])
+        self._targets = len(source)
+        late = [
+            rows["place"] < own[numbers_of(rows["place"])] for rows, own in zip((source, target), begins, strict=True)
+        ]
+        self.late = np.concatenate(late)
 
     def pairs(self, chosen: Indexes, *, by_number: bool) -> tuple[Indexes, Indexes]:
         """Return the rows that pair up among those chosen: the n-th source with the n-th target of each group."""
@@ -152,3 +186,17 @@ class _Sides:
                 same &= column[np.maximum(at, 0)] == want
             best = np.where(same, order[at], best)
         return best
+
+    def repeated(self, surplus: Indexes, copied: Indexes) -> Indexes:
+        """Return which target row before it each surplus row repeats that no pair has: the first of its identity."""
+        found = np.full(len(surplus), -1, dtype=np.intp)
+        alone = np.flatnonzero(copied < 0)
+        rows = surplus[alone]
+        order = np.lexsort((self.place[rows], self.low[rows], self.high[rows]))
+        begins = np.ones(len(order), dtype=np.bool_)
+        high, low = self.high[rows[order]], self.low[rows[order]]
+        begins[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+        first = np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        again = np.flatnonzero(~begins)
+        found[alone[order[again]]] = rows[order[first[again]]] - self._targets
+        return found

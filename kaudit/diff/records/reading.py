@@ -69,6 +69,7 @@ class ReadPartition(Struct, frozen=True):
     cuts: Sequence[int]
     starts_late: bool
     cleaned: bool
+    damaged: bool
     unreadable: Sequence[Unreadable]
     removed: Sequence[Unreadable]
 
@@ -90,17 +91,17 @@ def read_partition(task: RecordTask, options: ScanOptions, open_source: OpenSour
         if reader.ended:
             break
     rows.flush()
-    first = reader.first_offset
     return ReadPartition(
         number=task.number,
         first_offset=rows.base,
         summary=_summary(directory, reader, rows.records),
         counts=rows.counts(),
         cuts=rows.cuts,
-        starts_late=max(start or 0, first or 0) > 0,
+        starts_late=max(start or 0, directory.start_offset) > 0,
         cleaned=directory.first_dirty_offset is not None
         or options.says_compacted(directory.topic)
         or reader.gaps.compacted,
+        damaged=reader.damaged,
         unreadable=reader.unreadable,
         removed=reader.removed,
     )

@@ -20,6 +20,8 @@ from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.scanning.summaries import total
 from kaudit.source.layout import Layout
 
+_DAMAGED = "has damage ('kaudit scan' describes it): records in it count as not there"
+
 
 def ledger_result(
     sides: tuple[Replica, Replica],
@@ -59,8 +61,15 @@ def _unreadable(layouts: Sequence[Layout], read: Iterable[Sequence[ReadPartition
         *(each for layout in layouts for each in layout.skipped),
         *(each for part in parts for each in part.removed),
     ]
-    return [NotAudited(each.path, each.reason, unreadable=True) for each in unreadable] + [
-        NotAudited(each.path, each.reason) for each in skipped
+    damaged = [
+        NotAudited(f"{part.summary.topic}-{part.summary.partition}", _DAMAGED, unreadable=True)
+        for part in parts
+        if part.damaged
+    ]
+    return [
+        *(NotAudited(each.path, each.reason, unreadable=True) for each in unreadable),
+        *damaged,
+        *(NotAudited(each.path, each.reason) for each in skipped),
     ]
 
 

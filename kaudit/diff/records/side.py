@@ -15,11 +15,11 @@ COPIED = np.dtype([("place", "<u8"), ("other", "<u8"), ("earlier", "<u8"), ("key
 """A record of the target, its place in the source, and of one that is there again the place of the first; NOWHERE without one."""
 
 
-def sorted_rows(spill: Spill) -> Iterator[Rows]:
-    """Yield all rows in the order of their places; each part is complete between two cuts."""
+def sorted_rows(spill: Spill, beside: Spill | None = None) -> Iterator[tuple[Rows, Rows]]:
+    """Yield all rows in the order of their places, each part complete between two cuts; and what `beside` has under its number."""
     for number in spill.numbers():
         rows = spill.read(number)
-        yield rows[np.argsort(rows["place"], kind="stable")]
+        yield rows[np.argsort(rows["place"], kind="stable")], rows[:0] if beside is None else beside.read(number)
 
 
 class Run(NamedTuple):

@@ -8,16 +8,14 @@ from msgspec import Struct
 
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Header, Record
-from kaudit.formats.payloads.json_values import MISSING, PayloadError, canonical, decode_json, value_at
+from kaudit.formats.payloads.json_values import MISSING, PayloadError, canonical, value_at
+from kaudit.formats.payloads.schemas import Schemas
 from kaudit.formats.varints import varint
 from kaudit.reading.identity.grammar import Identity, Of, Part
 
 AnyRecord = Record | LegacyRecord
 Decoder = Callable[[bytes], Any]
 """Bytes of a key or a value to Python's values. Raises PayloadError."""
-_MAGIC = b"\0"
-_SCHEMA_ID_BYTES = 5
-"""Confluent's magic byte and the id of the schema (io.confluent.kafka.serializers.AbstractKafkaSchemaSerDe)."""
 _POSITIONS: Mapping[str, tuple[str, ...]] = {
     "postgresql": ("lsn",),
     "mysql": ("gtid", "file", "pos", "row"),
@@ -35,9 +33,8 @@ _CLOCKS = frozenset(("ts_ms", "ts_us", "ts_ns", "snapshot", "version", "name", "
 """Of a connector not named there all of `source` counts but these: clocks, and what a restart changes."""
 
 
-def decode_payload(content: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the JSON value of a key or value, with Confluent's magic byte and schema id before it or not. Raises PayloadError."""
-    return decode_json(content[_SCHEMA_ID_BYTES:] if content[:1] == _MAGIC else content)
+decode_payload: Decoder = Schemas().decode
+"""Reads JSON, with Confluent's magic byte and schema id before it or not."""
 
 
 class PartReader(Struct, frozen=True):

@@ -19,7 +19,14 @@ import pyarrow.parquet
 from msgspec import Struct
 
 from kaudit import __version__
-from kaudit.model.table_columns import DUPLICATE_COLUMNS, DUPLICATE_TABLES, Column, schema_of
+from kaudit.model.table_columns import (
+    DUPLICATE_COLUMNS,
+    DUPLICATE_TABLES,
+    GROUP_COLUMNS,
+    GROUP_TABLES,
+    Column,
+    schema_of,
+)
 from kaudit.report.render_options import MANIFEST, Row, Tables
 from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
@@ -204,6 +211,7 @@ class _RowTables(Struct, frozen=True):
 _ROW_TABLES = {
     "inspect": _RowTables("kaudit.inspect-tables/1", INSPECT_COLUMNS, INSPECT_TABLES),
     "dedup": _RowTables("kaudit.dedup-tables/1", DUPLICATE_COLUMNS, DUPLICATE_TABLES),
+    "groups": _RowTables("kaudit.groups-tables/1", GROUP_COLUMNS, GROUP_TABLES),
 }
 
 

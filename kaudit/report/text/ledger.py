@@ -66,8 +66,8 @@ def _context(ledger: TopicLedger) -> str:
     others = (
         (ledger.pending, "after the last that both have: the target has not copied them yet"),
         (ledger.ahead, "of the target after the last that both have"),
-        (ledger.expired, "before the first that both have: the target's log begins later"),
-        (ledger.older, "of the target before the first that both have: the source's log begins later"),
+        (ledger.expired, "before the target's first: its log begins later"),
+        (ledger.older, "of the target before the source's first: its log begins later"),
         (ledger.cleaned, "that the log cleaner may have removed"),
     )
     parts += [f"{count:,} {what}" for count, what in others if count]

@@ -78,6 +78,27 @@ def test_lines_that_tell_of_a_loss(tmp_path, pattern, severity, says):
     assert says in found.message
 
 
+@pytest.mark.parametrize(
+    ("pattern", "rule"),
+    [
+        ("fetched-not-appended", "markPartitionFailed"),
+        ("truncation-failed", "markPartitionFailed"),
+        ("log-marked-stray", "-stray"),
+        ("segments-deleted-in-recovery", "LogLoader.recoverLog"),
+        ("consumer-record-invalid", "check.crcs"),
+        ("quorum-truncated-committed", "KIP-595"),
+        ("fetch-offset-out-of-range", "KIP-101"),
+    ],
+)
+def test_each_kind_of_line_has_its_own_rule(tmp_path, pattern, rule):
+    origin, example = EXAMPLES[pattern]
+    head = [] if example.startswith("[") else [fetcher("Error", level="ERROR")]
+    (found,) = reported(replica_truncated, tmp_path, **{origin: [*head, example]})
+    shown = found.evidence.rule or ""
+    assert rule in shown
+    assert ("KIP-101" in shown) is (rule == "KIP-101")
+
+
 def test_what_every_follower_does_is_one_note_for_a_broker(tmp_path):
     lines = [
         line(

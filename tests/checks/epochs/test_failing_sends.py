@@ -1,5 +1,7 @@
 """KA207: a client that raises its epoch again and again; the bounds hold, and single rises are silent."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 import kaudit
@@ -24,6 +26,23 @@ def test_rises_are_counted_with_the_epochs_that_left_nothing(tmp_path):
     assert evidence["per_minute"] == pytest.approx(8 * 60 / 20, abs=0.1)
     assert "of up to 42 records here the application may have been told that they failed" in finding.message
     assert "not_written" not in evidence
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        ({"since": -3}, 1),  # the last rise
+        ({"until": 3}, 1),  # the first
+        ({"since": -1}, 0),
+        ({"until": 2}, 0),
+    ],
+    ids=["since", "until", "after", "before"],
+)
+def test_a_series_is_told_where_part_of_it_lies_in_the_time_asked_for(tmp_path, window, expected):
+    log = deliveries()
+    ((name, place),) = window.items()
+    at = datetime.fromtimestamp(log.batches[place].timestamp / 1000, UTC)
+    assert len(distress(tmp_path, "orders", log, **{name: at})) == expected
 
 
 def test_the_clients_log_says_which_are_here_and_which_are_not(tmp_path):

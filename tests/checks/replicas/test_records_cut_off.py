@@ -9,6 +9,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.checks.broker_state.lines import line
+from tests.checks.findings import cautions_of
 from tests.logs import Log, data
 
 
@@ -88,6 +89,24 @@ def test_a_log_directory_that_was_lost_is_told_as_that(tmp_path):
     assert finding.message.startswith(
         "broker 1 came back without offsets 0..29 (30 offsets), which the leader of epoch 2 began"
     )
+
+
+def test_what_others_still_hold_must_not_be_cut_off_before_it_is_saved(tmp_path):
+    snapshot = line(
+        "[ProducerStateManager partition=orders-0] Wrote producer snapshot at offset 30 with 1 producer ids in 4 ms.", 1
+    )
+    down = line("[BrokerServer id=1] shut down completed", 2)
+    made = line("Created log for partition orders-0 in /data/orders-0 with properties {}", 3)
+    own = Log()
+    own.append(data(-1, -1, -1, 7, leader_epoch=2))
+    lines = {1: [leads(1, 0, 0, 0), snapshot, down, made, leads(1, 2, 0, 9)], 2: [follows(2, 30, 0)]}
+    (finding,) = found_in(tmp_path, lines, own)
+    ((act, target),) = cautions_of(finding)
+    assert (finding.code, act, target) == ("KA612", "restart", "any other replica of orders-0")
+    # once they have cut it off there is nothing to save
+    lines[2].append(cuts(0, 20))
+    (finding,) = found_in(tmp_path, lines, own)
+    assert (finding.code, cautions_of(finding)) == ("KA612", [])
 
 
 def test_a_restart_that_cuts_nothing_off_is_silent(tmp_path):
