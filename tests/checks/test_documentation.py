@@ -96,6 +96,8 @@ CONTRACT = {
     "KA814": ("records-given-up", {"error"}),
     "KA815": ("replica-truncated", {"error", "warning", "note"}),
     "KA816": ("unclean-election", {"warning"}),
+    "KA817": ("markers-stopped", {"warning", "note"}),
+    "KA818": ("state-rebuilt", {"note"}),
     "KA900": ("committed-offset-went-back", {"warning", "note"}),
     "KA901": ("two-writers-of-one-offset", {"error"}),
     "KA902": ("committed-offset-set", {"note"}),
