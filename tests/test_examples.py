@@ -11,7 +11,7 @@ from tests.examples import SAMPLES, commands, page_of, pages
 IN_WORDS = {
     *("unreadable-segment", "uncleaned-gap", "index-beyond-log-end"),
     *("mixed-clusters", "duplicate-log-directories", "several-topic-ids"),
-    *("records-cut-off", "transaction-rolled-back"),
+    *("records-cut-off", "transaction-rolled-back", "markers-stopped", "state-rebuilt"),
     *("fresh-records-deleted", "future-timestamps", "recreated-topic"),
     "share-records-stay-acquired",
 }

@@ -55,8 +55,11 @@ _BY_KIND: Mapping[LogEventKind, Consequence] = {
     _Kind.REPLICATION_FAILED: Consequence.TRUNCATED,
     _Kind.CORRUPTION: Consequence.TRUNCATED,
     _Kind.UNCLEAN_LEADER_ELECTED: Consequence.UNCLEAN,
+    _Kind.SNAPSHOT_UNREADABLE: Consequence.STATE_REBUILT,
 }
-_OF_REPLICAS = (Consequence.TRUNCATED, Consequence.UNCLEAN)
+_MARKERS_STOPPED = "marker-stopped"
+"""The pattern of the only line about a marker after which none follows."""
+_OF_REPLICAS = (Consequence.TRUNCATED, Consequence.UNCLEAN, Consequence.STATE_REBUILT)
 _NO_TRUNCATION = "truncated-nothing"
 """The pattern of the line by which a truncation changes nothing."""
 _ROUTINE = frozenset(
@@ -91,6 +94,8 @@ def consequence_of(event: LogEvent) -> Consequence | None:
     """Return what an event comes to, None where nothing went wrong by it."""
     if event.pattern == _NO_TRUNCATION or (event.event is _Kind.DELIVERY_FAILED and event.error in _RETRIED):
         return None
+    if event.pattern == _MARKERS_STOPPED:
+        return Consequence.MARKERS_STOPPED
     found = CONSEQUENCES.get(event.error or "") if event.event in _BY_ERROR else None
     if found is not None:
         # of a batch, not of a transaction's end
@@ -122,7 +127,7 @@ _Where = tuple[str | None, int | None]
 
 
 def _key(event: LogEvent, consequence: Consequence, names: ProducerNames) -> Hashable:
-    if consequence is Consequence.ROLLED_BACK:
+    if consequence in {Consequence.ROLLED_BACK, Consequence.MARKERS_STOPPED}:
         return consequence, names.of(event)
     if event.pattern in _ROUTINE:
         return consequence, event.path.rpartition("/")[0]
