@@ -63,6 +63,10 @@ def _places(what: str, ranges: Sequence[RecordRange | RepeatedRange]) -> str:
 def _context(ledger: TopicLedger) -> str:
     """Return what both have in common, and what is no difference."""
     parts = [f"{plural(ledger.matched, 'record')} on both by {ledger.identity}"]
+    if not ledger.matched and ledger.source_counts.records and ledger.target_counts.records:
+        parts = [
+            f"no record on both by {ledger.identity}: if a mirror changes some parts of records, name the others with --identity"
+        ]
     others = (
         (ledger.pending, "after the last that both have: the target has not copied them yet"),
         (ledger.ahead, "of the target after the last that both have"),
