@@ -34,6 +34,7 @@ from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.record_content import mixed
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Layout
 from kaudit.source.uri import Uri, UrlError
 
@@ -53,6 +54,8 @@ class LedgerRequest(Struct, frozen=True):
     read_committed: bool = False
     maps: Sequence[str] = ()
     temporary_directory: str | None = None
+    target_command_config: str | None = None
+    """How to connect to the target, where not as to the source."""
 
 
 @contextmanager
@@ -69,15 +72,22 @@ def record_ledger(
 
     Raises:
         UsageError: a path does not exist, an option is wrong, or the temporary directory cannot be written.
-        NothingToAuditError: no topic of the source has a copy in the target.
+        NothingToAuditError: no topic of the source has a copy in the target; not where something could not be read.
 
     """
-    layouts = [_layout(side, options) for side in sides]
+    clusters = (
+        options.cluster,
+        replace(options.cluster, command_config=request.target_command_config or options.cluster.command_config),
+    )
+    layouts = [_layout(side, options, cluster) for side, cluster in zip(sides, clusters, strict=True)]
     found = [by_topic(layout.partitions) for layout in layouts]
     pairings, alone = pair_topics(found[0], found[1], parse_maps(request.maps))
     chosen = [pair for pair in pairings if not options.topics or {pair.source, pair.target} & set(options.topics)]
     pairings = _renumbered(chosen)
     alone = {topic: reason for topic, reason in alone.items() if not options.topics or topic in options.topics}
+    if not pairings and any(layout.unreadable for layout in layouts):
+        yield ledger_result(sides, layouts, ([], []), [], alone)
+        return
     if not pairings:
         have = (
             f"{side.path} has {', '.join(sorted(topics)[:5]) or 'no topic'}"
@@ -106,9 +116,9 @@ def record_ledger(
         yield ledger_result(sides, layouts, run.read, ledgers, alone)
 
 
-def _layout(side: Replica, options: ScanOptions) -> Layout:
+def _layout(side: Replica, options: ScanOptions, cluster: ClusterOptions) -> Layout:
     try:
-        layout = discover([side.path], cluster=options.cluster)
+        layout = discover([side.path], cluster=cluster)
     except PathNotFoundError as error:
         raise UsageError(f"no such file or directory: {error}") from error
     except UrlError as error:

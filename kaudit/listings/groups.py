@@ -7,12 +7,12 @@ from msgspec import Struct, field
 from kaudit.audits.coordinator.commit_history import MOST_TAKEN, CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
 from kaudit.audits.coordinator.group_members import Group
-from kaudit.audits.replicas.log_tail import last_batches
 from kaudit.model.batch import last_offsets
 from kaudit.model.group_commits import CommittedSteps
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.result import NotAudited
 from kaudit.reading.failed_reads import FailedReads
+from kaudit.reading.log_tail import last_batches
 from kaudit.scanning.group_logs import furthest_replicas
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import find_input

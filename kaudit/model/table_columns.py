@@ -98,6 +98,42 @@ DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+TRANSACTION_COLUMNS: Mapping[str, Column] = {
+    **columns_of(
+        "string",
+        transactional_id="transactional id; null where __transaction_state does not name it",
+        outcome="committed, aborted or open",
+        group_id="group that committed offsets in the transaction",
+        topic="topic",
+    ),
+    **columns_of(
+        "bool", read_committed="whether consumers with isolation.level=read_committed are given all that it wrote"
+    ),
+    **columns_of(
+        "int64",
+        transaction="number of the transaction among those listed",
+        producer_id="producer id",
+        producer_epoch="producer epoch of its markers",
+        began_timestamp="when it began, ms: the least timestamp of its records; null where it wrote none",
+        ended_timestamp="when its last marker was written, ms; null while it is open",
+        records="records written",
+        partition="partition",
+        first="first offset of its inputs; null where it is not known",
+        end="offset after the last of its inputs, which is what the group committed",
+        first_offset="offset of the first record written",
+        last_offset="offset of its marker; of an open one, of the last record of the log",
+    ),
+}
+"""Columns of the rows of `kaudit transactions`."""
+TRANSACTION_TABLES: Mapping[str, tuple[str, ...]] = {
+    "transaction": (
+        "transaction", "transactional_id", "producer_id", "producer_epoch", "outcome", "began_timestamp", "ended_timestamp",
+        "records", "read_committed",
+    ),
+    "input": ("transaction", "group_id", "topic", "partition", "first", "end"),
+    "output": ("transaction", "topic", "partition", "first_offset", "last_offset", "records"),
+}  # fmt: skip
+
 
 GROUP_COLUMNS: Mapping[str, Column] = {
     **columns_of(

@@ -25,6 +25,7 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
+from kaudit.model.exactly_once import CommitsOutside, ProcessedTwice, Skipped
 from kaudit.model.finding import Finding
 from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
@@ -52,6 +53,9 @@ EvidenceFromOthers = (
     | CommittedBeyondLogEnd
     | CommittedSteps
     | CommitsInTransaction
+    | ProcessedTwice
+    | Skipped
+    | CommitsOutside
     | SharePartition
 )
 

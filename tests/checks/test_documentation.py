@@ -105,6 +105,9 @@ CONTRACT = {
     "KA910": ("share-records-archived", {"warning"}),
     "KA911": ("share-records-stay-acquired", {"warning"}),
     "KA912": ("share-start-jumped", {"warning", "note"}),
+    "KA915": ("inputs-processed-twice", {"error", "warning"}),
+    "KA916": ("inputs-skipped", {"error", "warning"}),
+    "KA917": ("offsets-outside-transactions", {"warning"}),
 }
 each = pytest.mark.parametrize("code", list(CHECKS))
 

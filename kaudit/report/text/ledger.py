@@ -85,4 +85,4 @@ def _closing(result: LedgerResult, differing: int, console: Console) -> list[str
         sum(ledger.target_counts.records for ledger in result.ledgers),
     )
     read = f"{plural(records[0], 'record')} of the source and {records[1]:,} of the target in {size(result.scan.summary.bytes)}"
-    return list(console.wrap(f"{', '.join(filter(None, parts))}; {read}"))
+    return list(console.wrap(f"{', '.join(filter(None, parts)) or 'no topic compared'}; {read}"))
