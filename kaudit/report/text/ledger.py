@@ -75,6 +75,8 @@ def _context(ledger: TopicLedger) -> str:
         (ledger.cleaned, "that the log cleaner may have removed"),
     )
     parts += [f"{count:,} {what}" for count, what in others if count]
+    if not ledger.matched:
+        parts.append("copies that have other headers or timestamps are compared with --identity key,value")
     return "; ".join(parts)
 
 
