@@ -107,7 +107,7 @@ def _peer(name: str, source: Path, target: Path, tree: Path | None) -> list[str]
     if name == "dict":
         return [sys.executable, str(DICT), str(source / "orders-0"), str(target / "orders-0")]
     own = [] if tree is None else ["env", f"PYTHONPATH={tree}"]
-    return [*own, *KAUDIT[:3], "inspect", "--records", str(source), str(target), "-q"]
+    return [*own, *KAUDIT[:3], "inspect", "--records", str(source), str(target)]
 
 
 if __name__ == "__main__":

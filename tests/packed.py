@@ -1,6 +1,7 @@
 """Directories and files, packed in every way that kaudit reads."""
 
 import bz2
+import functools
 import gzip
 import io
 import lzma
@@ -15,7 +16,7 @@ import zstandard
 COMPRESSIONS: Mapping[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
-    "xz": lzma.compress,
+    "xz": functools.partial(lzma.compress, preset=0),
     "zst": lambda data: zstandard.ZstdCompressor().compress(data),
     "lz4": lz4.frame.compress,
 }

@@ -11,9 +11,9 @@ from tests.examples import SAMPLES, commands, page_of, pages
 IN_WORDS = {
     *("unreadable-segment", "uncleaned-gap", "index-beyond-log-end"),
     *("mixed-clusters", "duplicate-log-directories", "several-topic-ids"),
-    *("records-cut-off", "transaction-rolled-back"),
+    *("records-cut-off", "transaction-rolled-back", "markers-stopped", "state-rebuilt"),
     *("fresh-records-deleted", "future-timestamps", "recreated-topic"),
-    "share-records-stay-acquired",
+    *("share-records-stay-acquired", "committed-below-log-start", "commits-never-decided"),
 }
 """No sample has a file that must not be read, and no recorded broker lost offsets of these kinds: their pages describe one."""
 

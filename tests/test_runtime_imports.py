@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "kaudit"
 MOST = 40
 
 
-INDENTED = re.compile(r"^\s+(?:import|from)\s", re.MULTILINE)
+INDENTED = re.compile(r"^ +(?:import \w|from [\w.]+ import )", re.MULTILINE)
 
 
 def imports_in_functions(path: Path) -> Iterator[tuple[int, str]]:

@@ -111,6 +111,10 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         """The command that shows the history of a producer in all partitions, where what was found takes more than one."""
         return self._over_inputs("timeline", "--producer-id", str(producer_id), of_partition=False)
 
+    def transactions_command(self, group: str) -> str:
+        """The command that lists the transactions of the producers that commit offsets of a group."""
+        return self._over_inputs("transactions", "--group", group, of_partition=False)
+
     def compare_records_command(self) -> Sequence[str]:
         """The command that compares keys and values too, and so shows repeated records; none where it was given already."""
         command = self._over_inputs("scan", "--depth", "records")

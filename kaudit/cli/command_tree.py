@@ -4,6 +4,7 @@ import enum
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import typer
@@ -81,6 +82,7 @@ def command_tree() -> TyperGroup:
     return group
 
 
+@cache
 def _command(name: str) -> TyperCommand | TyperGroup:
     """Import and build a command."""
     app = typer.Typer(add_completion=False, **_SETTINGS)

@@ -26,21 +26,22 @@ class Takes(Struct, frozen=True):
     names: tuple[str, ...]
     help: Mapping[str, str] = {}
 
-    def options(self) -> Iterator[tuple[str, inspect.Parameter]]:
-        """Yield the name of each option, and the parameter that typer reads it off."""
-        for name, field in DECLARED.items():
-            if name in self.names:
-                option, keyword = field.option, inspect.Parameter.KEYWORD_ONLY
-                text = self.help.get(name, option.help)
-                typed: Any = typer.Option(f"--{name}", metavar=option.metavar, min=option.least, help=text)
-                kind: Any = field.typed_as
-                annotation = Annotated[kind, _under(option.heading, typed)]
-                yield (
-                    name,
-                    inspect.Parameter(
-                        name.replace("-", "_"), keyword, default=field.typed_default, annotation=annotation
-                    ),
-                )
+    def options(self) -> Iterator[inspect.Parameter]:
+        """Yield the parameters that typer reads the options off."""
+        for name, keyword in self.keywords():
+            field = DECLARED[name]
+            option = field.option
+            text = self.help.get(name, option.help)
+            typed: Any = typer.Option(f"--{name}", metavar=option.metavar, min=option.least, help=text)
+            kind: Any = field.typed_as
+            annotation = Annotated[kind, _under(option.heading, typed)]
+            yield inspect.Parameter(
+                keyword, inspect.Parameter.KEYWORD_ONLY, default=field.typed_default, annotation=annotation
+            )
+
+    def keywords(self) -> list[tuple[str, str]]:
+        """Return the name of each option, and that of its parameter."""
+        return [(name, name.replace("-", "_")) for name in DECLARED if name in self.names]
 
 
 def with_option_groups(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -61,7 +62,7 @@ def _options(parameter: inspect.Parameter, heading: str | None) -> Iterator[insp
     group = parameter.annotation
     taken = _taken(group)
     if taken is not None:
-        yield from (option for _, option in taken.options())
+        yield from taken.options()
     elif _is_group(group):
         for field in fields(group):
             default = inspect.Parameter.empty if field.default is NODEFAULT else field.default
@@ -84,7 +85,7 @@ def _under(heading: str | None, option: Any) -> Any:  # noqa: ANN401 - typer's o
 def _assemble(annotation: Any, name: str, values: dict[str, Any]) -> Any:  # noqa: ANN401 - an option's value, or a group
     taken = _taken(annotation)
     if taken is not None:
-        return scan_options({option: values[parameter.name] for option, parameter in taken.options()})
+        return scan_options({name: values[keyword] for name, keyword in taken.keywords()})
     if not _is_group(annotation):
         return values[name]
     return annotation(**{field.name: _assemble(field.type, field.name, values) for field in fields(annotation)})

@@ -56,6 +56,7 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
         read_committed=asked.isolation_level is IsolationLevel.READ_COMMITTED,
         maps=asked.maps or (),
         temporary_directory=asked.temporary_directory,
+        target_command_config=asked.target_command_config,
     )
 
     def produce(progress: Progress, recording: Recording) -> LedgerResult:

@@ -16,6 +16,7 @@ from kaudit.results.redaction import IN_CLEAR, Redactor
 if TYPE_CHECKING:
     from kaudit.listings.duplicates import DuplicateListing
     from kaudit.listings.producer_histories import RecordedScan
+    from kaudit.listings.transactions import TransactionListing
 
 _Result = TypeVar("_Result")
 
@@ -58,6 +59,12 @@ def redacted_recordings(
 def redacted_duplicates(names: Redactor, listing: "DuplicateListing") -> "DuplicateListing":
     """Return a list of duplicates with hashes in place of names."""
     shown: DuplicateListing = _of_listings().redacted_duplicates(listing, names)
+    return shown
+
+
+def redacted_transactions(names: Redactor, listing: "TransactionListing") -> "TransactionListing":
+    """Return a list of transactions with hashes in place of names."""
+    shown: TransactionListing = _of_listings().redacted_transactions(listing, names)
     return shown
 
 

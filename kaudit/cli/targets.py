@@ -155,7 +155,7 @@ def write(target: Target, content: Output) -> None:
 
 
 def write_rows(command: str, rows: Iterable[Row], directory: Path, inputs: Sequence[str]) -> None:
-    """Write the rows of `inspect` or `dedup` as tables, through a temporary directory beside `directory`."""
+    """Write the rows of a command as tables, through a temporary directory beside `directory`."""
     with refused(f"--output {directory}"):
         _parquet().write_row_tables(command, rows, directory, inputs)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from kaudit.listings.duplicates import DuplicateListing
     from kaudit.listings.producer_histories import RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
+    from kaudit.listings.transactions import Query as TransactionQuery
+    from kaudit.listings.transactions import TransactionListing
     from kaudit.scanning.opened_state import OpenedState
 
 _RECORD_PIECE_BYTES = 4 << 20
@@ -91,6 +94,19 @@ class LocalEngine(Engine):
         asked = replace(options, depth=Depth.RECORDS, contents=choice.of, takes_logs=False)
         audit = _audit(asked, progress, listings().suspects(), close, _RECORD_PIECE_BYTES)
         listing: DuplicateListing = listings().duplicate_listing(audit.result(), found, open_segment)
+        return listing
+
+    @staticmethod
+    def transactions(options: ScanOptions, progress: Progress, query: "TransactionQuery") -> "TransactionListing":
+        """Audit, and list the transactions that `query` chooses.
+
+        Raises as `audited` does.
+        """
+        keep_freed_memory()
+        transactions = import_module("kaudit.listings.transactions")
+        asked = replace(options, listed_transactions=transactions.MOST_INPUTS, takes_logs=False)
+        audit = _audit(asked, progress, NO_ROWS, lambda *_: None)
+        listing: TransactionListing = transactions.transaction_listing(audit, query)
         return listing
 
 
@@ -187,10 +203,11 @@ def _start_method(layout: Layout) -> str:
 
 
 LOCAL = LocalEngine()
-scan, timeline, producers, record, duplicates = (
+scan, timeline, producers, record, duplicates, transactions = (
     LOCAL.scan,
     LOCAL.timeline,
     LOCAL.producers,
     LOCAL.record,
     LOCAL.duplicates,
+    LOCAL.transactions,
 )

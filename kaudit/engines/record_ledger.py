@@ -34,11 +34,12 @@ from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.record_content import mixed
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Layout
 from kaudit.source.uri import Uri, UrlError
 
-_BUCKET_BYTES = 16 << 20
-"""Bytes of log whose records are one bucket: it fits into memory also where they are compressed a few times."""
+_BUCKET_BYTES = 4 << 20
+"""Bytes of log whose records are one bucket: what is written of one before it is removed is little beside the others."""
 _MOST_BITS = 10
 _GROUP_ROWS = 1 << 19
 """Records whose keys are compared at once, where the order differs."""
@@ -53,6 +54,8 @@ class LedgerRequest(Struct, frozen=True):
     read_committed: bool = False
     maps: Sequence[str] = ()
     temporary_directory: str | None = None
+    target_command_config: str | None = None
+    """How to connect to the target, where not as to the source."""
 
 
 @contextmanager
@@ -69,15 +72,22 @@ def record_ledger(
 
     Raises:
         UsageError: a path does not exist, an option is wrong, or the temporary directory cannot be written.
-        NothingToAuditError: no topic of the source has a copy in the target.
+        NothingToAuditError: no topic of the source has a copy in the target; not where something could not be read.
 
     """
-    layouts = [_layout(side, options) for side in sides]
+    clusters = (
+        options.cluster,
+        replace(options.cluster, command_config=request.target_command_config or options.cluster.command_config),
+    )
+    layouts = [_layout(side, options, cluster) for side, cluster in zip(sides, clusters, strict=True)]
     found = [by_topic(layout.partitions) for layout in layouts]
     pairings, alone = pair_topics(found[0], found[1], parse_maps(request.maps))
     chosen = [pair for pair in pairings if not options.topics or {pair.source, pair.target} & set(options.topics)]
     pairings = _renumbered(chosen)
     alone = {topic: reason for topic, reason in alone.items() if not options.topics or topic in options.topics}
+    if not pairings and any(layout.unreadable for layout in layouts):
+        yield ledger_result(sides, layouts, ([], []), [], alone)
+        return
     if not pairings:
         have = (
             f"{side.path} has {', '.join(sorted(topics)[:5]) or 'no topic'}"
@@ -106,9 +116,9 @@ def record_ledger(
         yield ledger_result(sides, layouts, run.read, ledgers, alone)
 
 
-def _layout(side: Replica, options: ScanOptions) -> Layout:
+def _layout(side: Replica, options: ScanOptions, cluster: ClusterOptions) -> Layout:
     try:
-        layout = discover([side.path], cluster=options.cluster)
+        layout = discover([side.path], cluster=cluster)
     except PathNotFoundError as error:
         raise UsageError(f"no such file or directory: {error}") from error
     except UrlError as error:
@@ -318,12 +328,13 @@ class _Run:
     def _order(self, placed: Spill, builders: Sequence[LedgerBuilder], of_number: NDArray[np.int64]) -> None:
         """Find the records whose order within their key differs, in the partitions where any order does."""
         groups = np.array(sorted(set().union(*(builder.disordered for builder in builders))), dtype=np.uint64)
-        if not len(groups):
-            return
         keyed = self._spill("keyed", GROUPED)
         total = sum(placed.size(number) for number in placed.numbers())
         shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
-        for rows, _ in sorted_rows(placed):
+        for number in placed.numbers():
+            rows = placed.read(number) if len(groups) else np.empty(0, dtype=PLACED)
+            placed.remove(number)  # nobody reads it again, and what takes its place has as many bytes
+            rows = rows[np.argsort(rows["place"], kind="stable")]
             own = rows[(rows["other"] != NOWHERE) & (rows["key"] != NO_KEY)]
             own = own[np.isin(pair_groups(own), groups)]
             grouped = np.empty(len(own), dtype=GROUPED)

@@ -115,20 +115,28 @@ def _mentions(entry: Entry, name: str, kind: Kind) -> float:
     Names of errors count in their own writing only: `no error` and `invalid record` are words too.
     """
     if kind is Kind.ERROR:
-        expression = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
-        names, title, text = (
-            len(expression.findall(part)) for part in (" ".join(entry.names), entry.title, entry.text())
-        )
+        names, title, text = (_count(name, part) if name in part else 0 for part in _texts(entry))
     else:
         phrase = _phrase(name)
         names, title, text = (part.count(phrase) for part in _parts(entry))
     return (names + title) * _IN_NAME + text / (1 + text)
 
 
+def _count(name: str, text: str) -> int:
+    return len(re.findall(rf"(?<![\w.]){re.escape(name)}(?!\w)", text))
+
+
+@cache
+def _texts(entry: Entry) -> tuple[str, str, str]:
+    """An entry's names, title and text, which is read from its page."""
+    return " ".join(entry.names), entry.title, entry.text()
+
+
 @cache
 def _parts(entry: Entry) -> tuple[str, str, str]:
     """The words of an entry's names, title and text, as _phrase returns them."""
-    return _phrase(" ".join(entry.names)), _phrase(entry.title), _phrase(entry.text())
+    names, title, text = map(_phrase, _texts(entry))
+    return names, title, text
 
 
 def _words(text: str) -> Sequence[str]:

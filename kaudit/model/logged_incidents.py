@@ -26,6 +26,10 @@ class Consequence(StrEnum):
     """A replica cut the end of its log off."""
     UNCLEAN = auto()
     """A leader was elected that may lack records."""
+    MARKERS_STOPPED = auto()
+    """A coordinator gave up writing a transaction's markers."""
+    STATE_REBUILT = auto()
+    """A broker could not read what it had saved of its producers."""
 
 
 class Outcome(StrEnum):

@@ -46,11 +46,12 @@ DUPLICATE_COLUMNS: Mapping[str, Column] = {
         original_transaction_outcome=f"the original's: {_OUTCOME}",
         relation="how its producer stands to the original's: same-sequence, no-producer-id, other-producer-id, other-epoch, "
         "other-sequence; sequence-reused where the records are others",
-        key_hash="SHA-256, in hex, of the key that all its records have; null without one",
+        key_hash="SHA-256, in hex, of its key; null without one",
     ),
     **columns_of(
         "bool",
-        repeats="it says what the original says, in keys, values and headers; else only its sequence is the original's",
+        repeats="it equals the original in what was compared: key, value and headers, or what `identity` of the summary names; else only its "
+        "sequence is the original's",
         dropped_by_key=f"{_REMEMBERS} keys; null where `repeats` is false",
         dropped_by_sequence=f"{_REMEMBERS} producer id, epoch and sequence",
         read_committed="whether a consumer with isolation.level=read_committed is given both",
@@ -95,6 +96,92 @@ DUPLICATE_TABLES: Mapping[str, tuple[str, ...]] = {
         "topic", "replica", "partition", "offset", "last_offset", "original_offset", "original_last_offset", "record_count",
         "timestamp", "original_timestamp", "producer_id", "producer_epoch", "original_producer_id", "original_producer_epoch",
         "relation", "cause", "confidence", "same_timestamps", "differs_in", "recognisable_by",
+    ),
+}  # fmt: skip
+
+TRANSACTION_COLUMNS: Mapping[str, Column] = {
+    **columns_of(
+        "string",
+        transactional_id="transactional id; null where __transaction_state does not name it",
+        outcome="committed, aborted or open",
+        group_id="group that committed offsets in the transaction",
+        topic="topic",
+    ),
+    **columns_of(
+        "bool", read_committed="whether consumers with isolation.level=read_committed are given all that it wrote"
+    ),
+    **columns_of(
+        "int64",
+        transaction="number of the transaction among those listed",
+        producer_id="producer id",
+        producer_epoch="producer epoch of its markers",
+        began_timestamp="when it began, ms: the least timestamp of its records; null where it wrote none",
+        ended_timestamp="when its last marker was written, ms; null while it is open",
+        records="records written",
+        partition="partition",
+        first="first offset of its inputs; null where it is not known",
+        end="offset after the last of its inputs, which is what the group committed",
+        first_offset="offset of the first record written",
+        last_offset="offset of its marker; of an open one, of the last record of the log",
+    ),
+}
+"""Columns of the rows of `kaudit transactions`."""
+TRANSACTION_TABLES: Mapping[str, tuple[str, ...]] = {
+    "transaction": (
+        "transaction", "transactional_id", "producer_id", "producer_epoch", "outcome", "began_timestamp", "ended_timestamp",
+        "records", "read_committed",
+    ),
+    "input": ("transaction", "group_id", "topic", "partition", "first", "end"),
+    "output": ("transaction", "topic", "partition", "first_offset", "last_offset", "records"),
+}  # fmt: skip
+
+
+GROUP_COLUMNS: Mapping[str, Column] = {
+    **columns_of(
+        "string",
+        group="consumer group",
+        topic="topic",
+        member_id="member that the partition is assigned to; of a step: that committed",
+        client_id="client.id of the member",
+        host="host of the member",
+        kind="went back, went back and was corrected at once, reset, removed, or went back unseen",
+        before_member_id="member that had committed before",
+    ),
+    **columns_of(
+        "int64",
+        partition="partition",
+        generation="generation of the group, its epoch in the consumer protocol; null where no record says",
+        members="members; null where no record says",
+        partitions="partitions with a committed offset; of a member: those it is assigned",
+        lag="records between the committed offset and the log end; null where the log is not among the inputs",
+        steps="commits that were not plain progress",
+        committed="committed offset",
+        committed_before="offset that was committed before",
+        leader_epoch="leader epoch of the last record consumed, -1 where it is not known",
+        timestamp="when the coordinator wrote it, ms",
+        offset="offset of the record in __consumer_offsets",
+        log_start_offset="log start offset",
+        log_end_offset="log end offset",
+        producer_id="producer id of the transaction; null outside of one",
+        producer_epoch="its epoch",
+        before_producer_id="producer id that had committed before",
+    ),
+}
+"""Columns of the rows of `kaudit groups`."""
+GROUP_TABLES: Mapping[str, tuple[str, ...]] = {
+    "group": ("group", "generation", "members", "partitions", "lag", "steps"),
+    "member": ("group", "member_id", "client_id", "host", "partitions"),
+    "offset": (
+        "group", "topic", "partition", "committed", "leader_epoch", "timestamp", "offset", "log_start_offset", "log_end_offset",
+        "lag", "member_id", "steps",
+    ),
+    "commit": (
+        "group", "topic", "partition", "committed", "offset", "timestamp", "producer_id", "producer_epoch", "generation",
+        "member_id",
+    ),
+    "step": (
+        "group", "topic", "partition", "kind", "committed_before", "committed", "offset", "timestamp", "producer_id",
+        "generation", "member_id", "before_producer_id", "before_member_id",
     ),
 }  # fmt: skip
 

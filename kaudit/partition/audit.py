@@ -87,6 +87,8 @@ class PartitionAudit(Struct):
     """Where a producer begins after the end of others, unless records were decoded."""
     restarts_compared: int = 0
     restarts_not_compared: int = 0
+    sessions_not_exhausted: int = 0
+    """Sessions before which there is more of the log than was searched for their first record."""
     repeated_sessions: Sequence[RepeatedSession] = ()
     leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
     """The first batch of every range with one leader epoch, in offset order."""

@@ -4,10 +4,10 @@ import copy
 
 from msgspec import Struct, field
 
-from kaudit.audits.replicas.log_tail import log_end
 from kaudit.model.digests import PartitionDigest
 from kaudit.reading.digest_leaves import Leaves, RangeLeaves
 from kaudit.reading.digest_tree import WholeLog, hexadecimal
+from kaudit.reading.log_tail import log_end
 from kaudit.source.layout import PartitionDirectory
 
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kaudit.audits.repeats.identities import TopicIdentities
 from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.audits.repeats.regrouped import regrouped_records
 from kaudit.audits.repeats.restarts import handovers, one_for_each_bump, repeated_epochs
-from kaudit.audits.repeats.sessions import compare_sessions
+from kaudit.audits.repeats.session_copies import compare_sessions, places_before
 from kaudit.audits.sequences.rescan import Questions, rescan
 from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, find_interleaved_writers
@@ -39,8 +40,13 @@ def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
     directory, reads = partition.directory, FailedReads(open_source)
     repeats = without_equal_records(partition.repeats, directory, reads)
     partition.repeats = replace(repeats, regrouped=regrouped_records(repeats.repeated, directory, reads))
-    sessions = [*partition.sessions, *handovers(partition.restarts, directory, reads)]
-    partition.repeated_sessions, epochs = compare_sessions(sessions, directory, reads)
+    sessions, places = partition.sessions, None
+    if sessions:
+        places = places_before(sessions, directory, reads, TopicIdentities(None, reads).of(directory))
+        partition.sessions_not_exhausted = places.not_exhausted
+    else:
+        sessions = handovers(partition.restarts, directory, reads)
+    partition.repeated_sessions, epochs = compare_sessions(sessions, directory, reads, places)
     partition.restarts_compared, partition.sessions = len(partition.restarts), ()
     partition.restarts = ()
     if not partition.coverage_gaps and directory.topic not in INTERNAL_TOPICS:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ from kaudit.scanning.consumed_offsets import evidence_of_groups, group_logs_of
 from kaudit.scanning.cut_off import by_lines_alone
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
+    EvidenceFromOthers,
     ScanContext,
     asked_for,
     complete_findings,
@@ -155,6 +157,7 @@ class Audit:
         self._read_group_logs = read_group_logs or group_logs_of(self.reads)
         self.group_logs: Sequence[GroupLog] = ()
         """What __consumer_offsets shows. Known from `cross_partition` on."""
+        self._not_compared: Sequence[NotAudited] = ()
         self.layout = layout
         self.histories = histories
         self.idle_ms = 0
@@ -217,8 +220,7 @@ class Audit:
             asked=asked_for(self.options, self.layout),
         )
         allocation = allocation_evidence(parts, self.histories, self._rescan)
-        self.group_logs = self._read_group_logs(questions_of(self.layout.everything, parts, self.checkpoints))
-        groups_show = evidence_of_groups(parts, self.group_logs, self.checkpoints)
+        groups_show = self._evidence_of_groups()
         others: list[CrossPartitionEvidence] = [CrossPartitionEvidence(0)] * len(parts)
         for index, group in enumerate(groups):
             transactions = transaction_evidence([parts[number] for number in group.numbers], group.reader.history)
@@ -308,6 +310,7 @@ class Audit:
             for text in group.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
         yield from chain.from_iterable(log.notes for log in self.group_logs)
+        yield from self._not_compared
         yield from anomalies_not_listed(self.partitions)
         yield from offsets_not_checked(self.partitions)
 
@@ -336,6 +339,27 @@ class Audit:
 
         """
         return self._read_names(self.coordinator_logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
+
+    def _evidence_of_groups(self) -> list[list[EvidenceFromOthers]]:
+        parts, listed = self.partitions, self.options.listed_transactions
+        self.group_logs = self._read_group_logs(questions_of(self.layout.everything, parts, self.checkpoints, listed))
+        found: list[list[EvidenceFromOthers]] = [
+            list(own) for own in evidence_of_groups(parts, self.group_logs, self.checkpoints)
+        ]
+        if self.group_logs:
+            match = import_module("kaudit.scanning.exactly_once").exactly_once  # few inputs have commits
+            decided: list[Sequence[EvidenceFromOthers]]
+            decided, self._not_compared = match(parts, self.group_logs, self._known_names, self.reads)
+            for own, more in zip(found, decided, strict=True):
+                own.extend(more)
+        return found
+
+    def _known_names(self, wanted: Collection[int]) -> Mapping[int, str]:
+        """Return the transactional ids of producer ids for findings: none where they cannot be read, which the result says."""
+        try:
+            return self.transactional_ids(wanted)
+        except UnreadableInputError:
+            return {}
 
     @property
     def coordinator_logs(self) -> Sequence[PartitionDirectory]:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from kaudit.audits.replicas.log_tail import last_batches
 from kaudit.audits.sidefiles.log_facts import SideFileReader, broken_off_at
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.batch import last_offsets
@@ -12,6 +11,7 @@ from kaudit.model.coverage import EndWitness, OffsetClass, OffsetRange
 from kaudit.model.damage import DamageKind
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
+from kaudit.reading.log_tail import last_batches
 from kaudit.source.file_kinds import CLEAN_SHUTDOWN
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 

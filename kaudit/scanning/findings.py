@@ -25,8 +25,9 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
+from kaudit.model.exactly_once import CommitsOutside, ProcessedTwice, Skipped
 from kaudit.model.finding import Finding
-from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
+from kaudit.model.group_commits import CommitsInTransaction, CommittedBelowLogStart, CommittedSteps
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.record_loss import LeaderHistory
@@ -50,8 +51,12 @@ EvidenceFromOthers = (
     | UnallocatedId
     | CheckpointBeyondLogEnd
     | CommittedBeyondLogEnd
+    | CommittedBelowLogStart
     | CommittedSteps
     | CommitsInTransaction
+    | ProcessedTwice
+    | Skipped
+    | CommitsOutside
     | SharePartition
 )
 

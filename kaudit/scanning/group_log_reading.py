@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kaudit.audits.coordinator.commit_history import CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
 from kaudit.audits.coordinator.share_history import ShareHistory
+from kaudit.audits.transactions.committed_inputs import CommittedInputs
 from kaudit.model.coordinator import LogBounds
 from kaudit.model.group_commits import NewestCommit
 from kaudit.model.internal_topics import SHARE_STATE
@@ -26,7 +27,8 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
     if directory.topic == SHARE_STATE:
         return _read_share_state(directory, reader)
     history = CommitHistory()
-    reader.follow(directory, [history])
+    inputs = CommittedInputs(history.members, question.listed)
+    reader.follow(directory, [history, inputs])
     steps, pending = list(history.steps()), list(history.pending())
     notes = [NotAudited(directory.name, text) for text in reader.unreadable]
     if history.missing:
@@ -44,6 +46,7 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
         topic_names=history.members.topic_names,
         notes=notes,
         failed=reader.failed,
+        inputs=inputs.result(),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from kaudit.model.coordinator import LogBounds
+from kaudit.model.exactly_once import GroupInputs
 from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, NewestCommit
 from kaudit.model.internal_topics import GROUPS, SHARE_STATE
 from kaudit.model.result import NotAudited
@@ -17,10 +18,14 @@ TopicPartition = tuple[str, int]
 
 
 class GroupLogQuestion(Struct, frozen=True):
-    """A partition of __consumer_offsets to read, and the bounds of the logs that its commits are compared with."""
+    """A partition of __consumer_offsets to read, and the bounds of the logs that its commits are compared with.
+
+    `listed`: how many transactions, the newest, are listed with their inputs.
+    """
 
     directory: PartitionDirectory
     bounds: Mapping[TopicPartition, LogBounds]
+    listed: int = 0
 
 
 class GroupLog(Struct):
@@ -35,6 +40,8 @@ class GroupLog(Struct):
     """By id, as records of share groups say."""
     notes: Sequence[NotAudited] = ()
     failed: list[Unreadable] = field(default_factory=list)
+    inputs: GroupInputs = field(default_factory=GroupInputs)
+    """What its transactions have committed of their inputs."""
 
 
 ReadGroupLogs = Callable[[Sequence[GroupLogQuestion]], Sequence[GroupLog]]
@@ -42,7 +49,10 @@ ReadGroupLogs = Callable[[Sequence[GroupLogQuestion]], Sequence[GroupLog]]
 
 
 def questions_of(
-    directories: Iterable[PartitionDirectory], parts: Sequence[PartitionAudit], checkpoints: CheckpointAudit
+    directories: Iterable[PartitionDirectory],
+    parts: Sequence[PartitionAudit],
+    checkpoints: CheckpointAudit,
+    listed: int = 0,
 ) -> list[GroupLogQuestion]:
     """Return what is to be read, and compared with the bounds of all copies of each partition; none where an end is not certain."""
     furthest = furthest_replicas(directories)
@@ -66,7 +76,7 @@ def questions_of(
             bounds[place] = LogBounds(start, known.end_offset, known.topic_id)
     for place in uncertain:
         bounds.pop(place, None)
-    return [GroupLogQuestion(directory, bounds) for directory in furthest]
+    return [GroupLogQuestion(directory, bounds, listed // len(furthest)) for directory in furthest]
 
 
 def furthest_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:

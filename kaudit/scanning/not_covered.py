@@ -55,6 +55,10 @@ def partitions_not_audited(
         (part for part in users if part.restarts_compared),
         "producers that begin after others ended: only whole batches were compared (KA701; --depth records compares records)",
     )
+    yield from _reason(
+        (part for part in users if part.sessions_not_exhausted),
+        "producers that begin after others ended: compared with the 256 MiB before them (KA701; kaudit dedup compares more)",
+    )
     for kind in CoverageGap:
         yield from _reason((part for part in parts if kind in part.coverage_gaps), kind.value)
     for part in parts:

@@ -49,7 +49,7 @@ class ScanOptions(Struct, frozen=True):
     `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are recorded; any of them replaces what would be
     found among the inputs. `require_all`: nothing is audited unless every input, and all that was asked for, is there.
     `logs` is what the logs of brokers and clients say, once they were read; without `takes_logs` none are. `contents`: the --identity
-    by which each record of a partition is compared with those before it. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
+    by which each record of a partition is compared with those before it. `listed_transactions`: of so many transactions, the newest, the inputs are listed. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
     """
 
     paths: Sequence[str]
@@ -215,6 +215,7 @@ class ScanOptions(Struct, frozen=True):
     logs: ApplicationLogs | None = None
     takes_logs: bool = True
     contents: Callable[[PartitionDirectory], str] | None = None
+    listed_transactions: int = 0
     chunk_bytes: int | None = None
 
     def asks_for(self, topic: str | None, partition: int | None) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 from kaudit.audits.replicas.broker_copies import BrokerCopies, of_brokers
 from kaudit.audits.replicas.comparison import compare_copies, ranges_to_read
 from kaudit.audits.replicas.copy_identities import contradictions, log_copy, of_one_log, recreated_logs
-from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.audits.replicas.replica_reader import AuditedReplica, ReplicaReader
 from kaudit.audits.replicas.set_aside import set_aside_logs
 from kaudit.audits.sidefiles.log_facts import SideFileReader
@@ -17,6 +16,7 @@ from kaudit.model.leader_epochs import EpochEntry, HeldRecords, OtherCopies
 from kaudit.model.replicas import ReplicaEvidence
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.log_tail import batches_from, producers_records
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout
 

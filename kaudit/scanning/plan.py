@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.digests import ranges_each
+from kaudit.model.internal_topics import GROUPS
 from kaudit.partition.audit import Needs
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import ChunkSpec, whole_segments
@@ -184,15 +185,16 @@ def _with_share(spec: ChunkSpec, readers: int) -> ChunkSpec:
 def audit_needs(
     options: ScanOptions, layout: Layout, histories: BlockHistories
 ) -> Callable[[PartitionDirectory], Needs]:
-    """Return what an audit needs of a partition: its ids where they are looked up, its markers where decisions or logs are."""
-    decided = any(entry.topic == TRANSACTION_STATE for entry in layout.everything)
+    """Return what an audit needs of a partition: its ids where they are looked up, its markers where decisions, commits or logs are."""
+    decided = any(entry.topic in {TRANSACTION_STATE, GROUPS} for entry in layout.everything)
+    decided = decided or options.logs is not None or options.listed_transactions > 0
     named = () if options.logs is None else options.logs.producer_ids
     several, ranges = held_several_times(layout), ranges_each(len(layout.partitions))
 
     def needs(directory: PartitionDirectory) -> Needs:
         looked_up = bool(options.producer_ids) or histories.of(directory.log_dir) is not None
         digests = ranges if (directory.topic, directory.partition) in several else 0
-        return Needs(looked_up, decided or options.logs is not None, named, digests)
+        return Needs(looked_up, decided, named, digests)
 
     return needs
 

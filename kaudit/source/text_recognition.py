@@ -1,6 +1,7 @@
 """What a text is: output of kafka-dump-log, or whose log."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from kaudit.formats.application_log.layouts import LineReader
@@ -33,7 +34,11 @@ _CLIENT: Final = re.compile(
 )
 """Parts of clients as they stand in a line. Brokers have the Java client's classes too, so those say nothing."""
 
+_HEADS: Final = 16
+"""Of so many texts the answer is kept: a watch meets the same ones at each look."""
 
+
+@lru_cache(_HEADS)
 def recognise_text(head: bytes) -> Recognised | None:
     """Return what a text is by its first bytes; None for one in no layout that is known, and for what is no text."""
     if looks_like_dump(head):

@@ -96,13 +96,20 @@ CONTRACT = {
     "KA814": ("records-given-up", {"error"}),
     "KA815": ("replica-truncated", {"error", "warning", "note"}),
     "KA816": ("unclean-election", {"warning"}),
+    "KA817": ("markers-stopped", {"warning", "note"}),
+    "KA818": ("state-rebuilt", {"note"}),
     "KA900": ("committed-offset-went-back", {"warning", "note"}),
     "KA901": ("two-writers-of-one-offset", {"error"}),
     "KA902": ("committed-offset-set", {"note"}),
     "KA903": ("removed-offset-read-again", {"warning"}),
+    "KA904": ("committed-below-log-start", {"warning"}),
+    "KA905": ("commits-never-decided", {"warning"}),
     "KA910": ("share-records-archived", {"warning"}),
     "KA911": ("share-records-stay-acquired", {"warning"}),
     "KA912": ("share-start-jumped", {"warning", "note"}),
+    "KA915": ("inputs-processed-twice", {"error", "warning"}),
+    "KA916": ("inputs-skipped", {"error", "warning"}),
+    "KA917": ("offsets-outside-transactions", {"warning"}),
 }
 each = pytest.mark.parametrize("code", list(CHECKS))
 

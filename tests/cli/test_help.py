@@ -79,6 +79,7 @@ def test_examples_come_first_and_whole(kaudit):
     [
         ("scan", "[PATH...]"),
         ("dedup", "PATH..."),
+        ("groups", "PATH..."),
         ("replay", "[ATTEMPTS.jsonl]"),
         ("explain", "[ANYTHING...]"),
         ("report", "SAVED.json"),

@@ -68,12 +68,23 @@ def parting(left: int, leaves: list[int | None], ends: list[int], right: int) ->
 
 @settings(max_examples=150, deadline=None)
 @given(replicas())
-def test_relation_difference_and_end_of_agreement_are_those_of_the_making(made):
+def test_what_is_said_of_replicas_is_what_was_made(made):
+    """One comparison of each, with all that it says: comparing takes longer than looking."""
     copies, leaves, ends = made
     with tempfile.TemporaryDirectory() as root:
         paths = [copy.write(Path(root) / f"b{number}") for number, copy in enumerate(copies)]
-        (compared,) = run(*paths).partitions
-    pairs = [(left, right) for right in range(len(copies)) for left in range(right)]
+        result = run(*paths)
+    (compared,) = result.partitions
+    require_relations(compared, leaves, ends)
+    require_truncations(compared, leaves, ends)
+    for finding in result.scan.findings:
+        if finding.code == "KA601":
+            require_cost(compared, finding, copies)
+
+
+def require_relations(compared, leaves, ends):
+    """Relation, difference and end of agreement are those of the making."""
+    pairs = [(left, right) for right in range(len(ends)) for left in range(right)]
     visible = {}
     for left, right in pairs:
         offset = parting(left, leaves, ends, right)
@@ -90,13 +101,8 @@ def test_relation_difference_and_end_of_agreement_are_those_of_the_making(made):
     assert list(compared.end_offsets.values()) == ends
 
 
-@settings(max_examples=100, deadline=None)
-@given(replicas())
-def test_what_a_replica_would_be_truncated_to_is_where_it_left_its_reference(made):
-    copies, leaves, ends = made
-    with tempfile.TemporaryDirectory() as root:
-        paths = [copy.write(Path(root) / f"b{number}") for number, copy in enumerate(copies)]
-        (compared,) = run(*paths).partitions
+def require_truncations(compared, leaves, ends):
+    """What a replica would be truncated to is where it left its reference."""
     names = list(compared.end_offsets)
     assert compared.reference is not None
     reference = names.index(compared.reference)
@@ -110,28 +116,20 @@ def test_what_a_replica_would_be_truncated_to_is_where_it_left_its_reference(mad
             assert compared.truncation_offsets[name] == expected
 
 
-@settings(max_examples=100, deadline=None)
-@given(replicas())
-def test_what_a_diverged_replica_costs_is_what_the_reference_never_had(made):
-    copies, _, _ = made
-    with tempfile.TemporaryDirectory() as root:
-        paths = [copy.write(Path(root) / f"b{number}") for number, copy in enumerate(copies)]
-        result = run(*paths)
-    compared = result.partitions[0]
+def require_cost(compared, finding, copies):
+    """What a diverged replica costs is what the reference never had."""
     names = list(compared.end_offsets)
-    for finding in result.scan.findings:
-        if finding.code == "KA601":
-            missing = finding.evidence["missing_on_reference"]
-            assert isinstance(missing, dict)
-            assert compared.reference is not None
-            # every batch of the making has a payload of its own
-            had = {batch.payload for batch in copies[names.index(compared.reference)].batches}
-            from_here = min(finding.offset or 0, compared.end_offsets[compared.reference])
-            for name, relation in compared.relations.items():
-                if relation is Relation.DIVERGED:
-                    own = [batch for batch in copies[names.index(name)].batches if batch.base_offset >= from_here]
-                    assert missing[name]["records"] == sum(batch.count for batch in own if batch.payload not in had)
-                    assert missing[name]["elsewhere"] == missing[name]["below_high_watermark"] == 0
+    missing = finding.evidence["missing_on_reference"]
+    assert isinstance(missing, dict)
+    assert compared.reference is not None
+    # every batch of the making has a payload of its own
+    had = {batch.payload for batch in copies[names.index(compared.reference)].batches}
+    from_here = min(finding.offset or 0, compared.end_offsets[compared.reference])
+    for name, relation in compared.relations.items():
+        if relation is Relation.DIVERGED:
+            own = [batch for batch in copies[names.index(name)].batches if batch.base_offset >= from_here]
+            assert missing[name]["records"] == sum(batch.count for batch in own if batch.payload not in had)
+            assert missing[name]["elsewhere"] == missing[name]["below_high_watermark"] == 0
 
 
 @settings(max_examples=80, deadline=None)

@@ -27,7 +27,7 @@ from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.chunk_size import fixed_size
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
-from tests.engines.faulty_logs import FAULTS
+from tests.engines.faulty_logs import FAULTS, gap
 
 
 def rows_of(read: RangeRead) -> ChunkRows:
@@ -348,12 +348,15 @@ def test_what_fails_in_a_process_fails_here(log_directory, monkeypatch):
 
 
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
-def test_more_tasks_than_a_queue_holds_block_nobody(log_directory, monkeypatch, start_method):
-    once = [pickle.dumps(entry) for entry in found(log_directory, 700)]
-    many = [pickle.loads(entry) for entry in once * 50]
-    assert sum(map(len, once)) * 50 > 1 << 19
+def test_more_tasks_than_a_queue_holds_block_nobody(tmp_path, monkeypatch, start_method):
+    long_name = "-".join(["deep"] * 40)
+    partition = gap(tmp_path / long_name / long_name / "orders-0")
+    smallest = min(found(partition, 100), key=lambda entry: entry.spec.stop - entry.spec.start)
+    once = pickle.dumps(smallest)
+    many = [pickle.loads(once) for _ in range(800)]
+    assert len(once) * len(many) > 1 << 19
     monkeypatch.setattr(processes, "_IN_FLIGHT", len(many))
-    for task_bytes in (1, 1 << 30):
+    for task_bytes in (1, 1 << 30) if start_method == "fork" else (1,):  # starting them takes seconds
         monkeypatch.setattr(processes, "_TASK_BYTES", task_bytes)
         assert len(list(read_in_processes(many, 2, start_method))) == len(many)
 

@@ -9,12 +9,13 @@ import pytest
 
 from kaudit.report.json_documents import scan_document
 from kaudit.report.render_options import RenderOptions
-from tests.engines.faulty_logs import FAULTS
+from tests.engines.faulty_logs import corrupt, duplicates, hanging, healthy, missing_segment
 from tests.engines.test_saved_state import ACTIONS, changes
 from tests.properties.histories import build
 from tests.watch.growing import GrowingLog
 
 STATE = "s3://kafka/state"
+FAULTS = (healthy, duplicates, hanging, corrupt, missing_segment)
 
 
 @pytest.fixture

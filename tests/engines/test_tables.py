@@ -186,10 +186,11 @@ def test_tables_need_a_directory(tmp_path, capsys):
     assert "needs a directory, -o DIR" in capsys.readouterr().err
 
 
-@pytest.fixture
-def result(tmp_path, evidence):
-    write("timeline", evidence.oracle("2.8.2", "logdir"), tmp_path / "result")
-    return tmp_path / "result"
+@pytest.fixture(scope="module")
+def result(tmp_path_factory, evidence):
+    target = tmp_path_factory.mktemp("questions") / "result"
+    write("timeline", evidence.oracle("2.8.2", "logdir"), target)
+    return target
 
 
 @pytest.mark.parametrize("query", [query for _, query in QUESTIONS], ids=[title for title, _ in QUESTIONS])

@@ -1,5 +1,6 @@
 """Rows of every text kafka-dump-log made, from 0.11's to 4.2's, against the rows of the files it was made from."""
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import takewhile
@@ -59,6 +60,13 @@ CONTENT_ROWS = ("txn_state", "metadata", "offset_commit", "group_metadata")
 OF_THE_BATCH = {"replica", "segment", "topic", "partition", "file", "line", "size"}
 
 
+@pytest.fixture(autouse=True)
+def _rows_held_for_one_test():
+    yield
+    rows_of.cache_clear()
+
+
+@functools.cache
 def rows_of(path: Path) -> list[dict[str, Any]]:
     return list(inspect_rows(InspectOptions([str(path)], records=True), batches=True))
 

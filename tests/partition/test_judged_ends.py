@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kaudit.audits.replicas.log_tail import log_end
 from kaudit.listings.missing_entries import MissingEntries
 from kaudit.listings.partition_join import replica_places
 from kaudit.model.damage import MissingCause
 from kaudit.partition.digests import AuditedLog, partition_digest
+from kaudit.reading.log_tail import log_end
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 from tests.scanning.test_not_covered import NOTHING_WRONG

@@ -1,5 +1,6 @@
 """The Pythons of this machine that kaudit promises to run on."""
 
+import functools
 import re
 import shutil
 import subprocess
@@ -35,6 +36,7 @@ def promised() -> list[tuple[int, int]]:
     return sorted((3, int(match[1])) for match in found if match)
 
 
+@functools.cache
 def interpreters() -> dict[tuple[int, int], Interpreter]:
     """Return the first that starts of each promised version: on the PATH, of pyenv, fetched."""
     started = {version: [_start(path, version) for path in _candidates(version)] for version in promised()}

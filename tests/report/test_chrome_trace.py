@@ -64,9 +64,12 @@ def assert_nested(slices):
         open_until.append(end)
 
 
-def timeline_output(capsys, log, form):
-    run(["timeline", str(log), "--exit-zero", "-q", "--output-format", form])
-    return capsys.readouterr().out
+def trace_and_document(log, target):
+    """One audit's timeline as a trace, and as a document."""
+    trace, document = target / "trace.json", target / "timeline.json"
+    outputs = ["--output-format", f"chrome-trace:{trace}", "--output-format", f"json:{document}"]
+    run(["timeline", str(log), "--exit-zero", "-q", *outputs])
+    return trace.read_text(), json.loads(document.read_text())
 
 
 def assert_the_same(trace, document):
@@ -98,15 +101,13 @@ def assert_the_same(trace, document):
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_a_samples_trace_has_what_its_timeline_has(capsys, sample):
-    log = f"samples/{sample}"
-    assert_the_same(timeline_output(capsys, log, "chrome-trace"), json.loads(timeline_output(capsys, log, "json")))
+def test_a_samples_trace_has_what_its_timeline_has(tmp_path, sample):
+    assert_the_same(*trace_and_document(f"samples/{sample}", tmp_path))
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_a_recorded_logs_trace_has_what_its_timeline_has(capsys, evidence, capture):
-    log = evidence.capture(capture)
-    assert_the_same(timeline_output(capsys, log, "chrome-trace"), json.loads(timeline_output(capsys, log, "json")))
+def test_a_recorded_logs_trace_has_what_its_timeline_has(tmp_path, evidence, capture):
+    assert_the_same(*trace_and_document(evidence.capture(capture), tmp_path))
 
 
 def test_runs_and_markers_are_where_their_timestamps_are():

@@ -96,7 +96,7 @@ def test_real_producers(evidence):
     from kaudit.scanning.options import ScanOptions
 
     capture = evidence.capture("zk-pid-blocks")
-    result = local.producers(ScanOptions([str(capture)], jobs=1), SilentProgress(), Query())
+    result = local.producers(ScanOptions([str(capture)], jobs=1), SilentProgress(), Query(limit=300))
     validator(DOCUMENT).validate(json.loads("".join(producers_text("json", result, RenderOptions()))))
     for line in "".join(producers_text("jsonl", result, RenderOptions())).splitlines():
         validator(LINE).validate(json.loads(line))

@@ -29,6 +29,7 @@ from kaudit.model.group_commits import (
 MOST_PARTITIONS = 300_000
 """Committed offsets followed in one partition of __consumer_offsets (some 150 MB)."""
 _MOST_PENDING = 100_000
+MOST_TAKEN = 100_000
 _AT_ONCE_MS = 60_000
 """A member that rejoins or finds its coordinator again commits within its session timeout, at most 45 s by default."""
 
@@ -70,6 +71,9 @@ class CommitHistory(Struct):
     members: GroupMembers = field(default_factory=GroupMembers)
     missing: int = 0
     last_missing: int = -1
+    of_group: str | None = None
+    """All commits of this group that took effect are kept in `taken`, up to MOST_TAKEN."""
+    taken: list[tuple[CommitRecord, Committer]] = field(default_factory=list)
     not_followed: int = 0
     """Commits of groups and partitions beyond MOST_PARTITIONS."""
     _offsets: dict[CommitKey, _Offset] = field(default_factory=dict)
@@ -112,6 +116,8 @@ class CommitHistory(Struct):
             return
         group = self.members.groups.get(commit.key[0], _NO_GROUP)
         by = _committer(commit, known, group)
+        if commit.key[0] == self.of_group and len(self.taken) < MOST_TAKEN:
+            self.taken.append((commit, by))
         if known is None or _is_another_topic(known.topic_id, commit.topic_id):
             if known is None and len(self._offsets) >= MOST_PARTITIONS and not self._forget_removed():
                 self.not_followed += 1

@@ -9,6 +9,7 @@ from contextlib import closing
 from itertools import islice
 from typing import NamedTuple
 
+from kaudit.audits.repeats.session_copies import merged_ranges
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records
@@ -134,14 +135,4 @@ def _places(copies: Sequence[RepeatedBatch], directory: PartitionDirectory) -> d
             start = max(one.position - AROUND_BYTES, 0) if segment == one.segment else 0
             stop = min(other.position + other.size + AROUND_BYTES, size) if segment == other.segment else size
             found[segment].append((start, stop))
-    return {segment: _merged(ranges) for segment, ranges in found.items()}
-
-
-def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, stop in sorted(ranges):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(merged[-1][1], stop)
-        else:
-            merged.append((start, stop))
-    return merged
+    return {segment: merged_ranges(ranges) for segment, ranges in found.items()}

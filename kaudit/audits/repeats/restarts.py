@@ -1,7 +1,7 @@
 """Producers whose first batches may repeat others' last ones, compared by whole batches: restarts and epoch bumps.
 
 At the default depth, a producer that begins after others ended is a candidate if its first batches equal their last ones;
-then the records decide (sessions.py).
+then the records decide (session_copies.py).
 
 A client that raises its epoch renumbers its batches in flight from 0 and sends them again: their headers change, their
 records do not (Kafka's ProducerBatch.resetProducerState). If they had been appended, the tail of the old epoch stands again
@@ -18,7 +18,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session, unlike_others
+from kaudit.audits.repeats.session_copies import unlike_others
+from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.model.batch import Batches, concatenate

@@ -9,9 +9,9 @@ from itertools import takewhile
 
 from msgspec import Struct
 
-from kaudit.audits.replicas.log_tail import last_batches
 from kaudit.model.replicas import BrokerReplicas
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.log_tail import last_batches
 from kaudit.source.layout import LogDirectoryIdentity, PartitionDirectory, SegmentFile
 
 _DAY_MS = 86_400_000

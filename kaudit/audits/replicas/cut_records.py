@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 from kaudit.model.evidence_parts import ShownEvents
 from kaudit.model.leader_epochs import NO_LEADER, log_end_of, unheard
 from kaudit.model.record_loss import CutBy, CutRecords, LeaderHistory, LeaderStart, LogCut
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.log_tail import batches_from, producers_records
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 
 MAX_READ: Final = 1 << 18

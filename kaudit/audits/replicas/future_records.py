@@ -5,10 +5,10 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from kaudit.audits.replicas.log_tail import batches_from, producers_records
 from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG
 from kaudit.model.record_loss import FutureRecords
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.log_tail import batches_from, producers_records
 from kaudit.source.layout import PartitionDirectory
 
 MARGIN_MS: Final = 86_400_000

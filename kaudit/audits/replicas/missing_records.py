@@ -10,7 +10,6 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.replicas.log_tail import batches_from, placed_batches_from, producers_records
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.crc_algebra import records_crcs
@@ -19,6 +18,7 @@ from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
 from kaudit.model.replicas import CopyChange, MissingRecords, PartitionComparison, Relation, ReplicaGap
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.log_tail import batches_from, placed_batches_from, producers_records
 from kaudit.reading.record_content import content_of
 from kaudit.source.file_kinds import CLEANER_CHECKPOINT
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory

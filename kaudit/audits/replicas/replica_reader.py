@@ -7,13 +7,13 @@ from msgspec import Struct
 
 from kaudit.audits.replicas.compare import COLUMNS, Columns, no_rows
 from kaudit.audits.replicas.gaps import ReplicaGaps
-from kaudit.audits.replicas.log_tail import log_end, placed_batches_from
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.reading.batch_order import OrderFilter
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.log_tail import log_end, placed_batches_from
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.unread_segments import Failure, UnreadSegments, failure, require_whole
 from kaudit.source.layout import PartitionDirectory, Unreadable

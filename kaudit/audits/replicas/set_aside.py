@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from kaudit.audits.replicas.copy_identities import log_copy
-from kaudit.audits.replicas.log_tail import last_batches
 from kaudit.model.batch import last_offsets
 from kaudit.model.copy_identities import LogCopy, SetAsideLog
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.log_tail import last_batches
 from kaudit.source.layout import LeftoverFile, PartitionDirectory
 
 

@@ -15,6 +15,8 @@ COMMANDS = {
     "attempts": "Make an attempts file from segments and server logs.",
     "diff": "Compare replicas batch by batch.",
     "dedup": "List the records that a consumer reads twice.",
+    "transactions": "List transactions from input to output.",
+    "groups": "List consumer groups and what they committed.",
     "capture": "Copy a live cluster's batches into segment files.",
     "watch": "Audit logs while they are written.",
     "simulate": "Play a scenario: producers, brokers, faults.",

@@ -22,6 +22,7 @@ Examples:
   kaudit diff site-a.json /data/kafka
   kaudit diff report.json /data/kafka
   kaudit diff --by records /mnt/cluster-a /mnt/cluster-b
+  kaudit diff --by records kafka://a:9092/orders kafka://b:9092/primary.orders
   kaudit diff --by records --identity header:id --map '(.*)=copy.\\1' \\
       cluster-a cluster-b
 """
@@ -102,6 +103,14 @@ class LedgerOptions(OptionGroup, frozen=True, kw_only=True):
             help="The file that kafka-consumer-groups.sh --reset-offsets --from-file reads.",
         ),
     ] = None
+    target_command_config: Annotated[
+        str | None,
+        typer.Option(
+            "--target-command-config",
+            metavar="FILE",
+            help="How to connect to the target, as --command-config says it of the source; default: the same.",
+        ),
+    ] = None
 
 
 class DiffOptions(AuditOptions, frozen=True, kw_only=True):
@@ -141,7 +150,7 @@ def diff(
             metavar="DIR",
             help="One directory a replica: a broker's log directory, or a partition's; two or more. Or a fingerprint "
             "(.json, or - for stdin) and a directory, or two fingerprints; or a report of 'kaudit scan --digests' and "
-            "directories.",
+            "directories. By records also kafka://HOST:PORT/TOPIC[/PARTITION].",
         ),
     ],
     *,

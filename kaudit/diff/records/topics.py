@@ -69,7 +69,8 @@ def pair_topics(
     """Pair the topics of the source with those of the target; return also, by name, why others have no partner.
 
     A topic's copy is what --map says; else the one topic called `CLUSTER.topic` that the source does not have itself (MirrorMaker 2's
-    DefaultReplicationPolicy); else the topic of its name (IdentityReplicationPolicy, Cluster Linking).
+    DefaultReplicationPolicy); else the topic of its name (IdentityReplicationPolicy, Cluster Linking). Two sides of one topic each are a
+    pair whatever their names.
     """
     pairings: list[Pairing] = []
     alone: dict[str, str] = {}
@@ -102,5 +103,7 @@ def _candidates(
         if match is not None:
             renamed = match.expand(name)
             return [renamed] if renamed in target else []
+    if len(source) == len(target) == 1:
+        return list(target)
     prefixed = [name for name in sorted(target) if name.endswith(f".{topic}") and name not in source]
     return prefixed or ([topic] if topic in target else [])

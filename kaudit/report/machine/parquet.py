@@ -1,6 +1,6 @@
-"""Tables as Parquet, the whole directory or nothing: of `--output-format parquet`, and rows of `kaudit inspect` and `kaudit dedup`.
+"""Tables as Parquet, the whole directory or nothing: of `--output-format parquet`, and rows of commands that list rows.
 
-Rows of inspect and dedup have a table for each kind of row. Its columns are the same for every log: integers int64 (crc, too, is
+Rows of inspect, dedup and transactions have a table for each kind of row. Its columns are the same for every log: integers int64 (crc, too, is
 never negative), times ms since the epoch as in the other formats (logs hold times no calendar reaches), null where the row has
 null. A field without a column of its own is in `more`, as JSON. Importing this module needs pyarrow, an extra.
 """
@@ -19,7 +19,16 @@ import pyarrow.parquet
 from msgspec import Struct
 
 from kaudit import __version__
-from kaudit.model.table_columns import DUPLICATE_COLUMNS, DUPLICATE_TABLES, Column, schema_of
+from kaudit.model.table_columns import (
+    DUPLICATE_COLUMNS,
+    DUPLICATE_TABLES,
+    GROUP_COLUMNS,
+    GROUP_TABLES,
+    TRANSACTION_COLUMNS,
+    TRANSACTION_TABLES,
+    Column,
+    schema_of,
+)
 from kaudit.report.render_options import MANIFEST, Row, Tables
 from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
 
@@ -204,11 +213,13 @@ class _RowTables(Struct, frozen=True):
 _ROW_TABLES = {
     "inspect": _RowTables("kaudit.inspect-tables/1", INSPECT_COLUMNS, INSPECT_TABLES),
     "dedup": _RowTables("kaudit.dedup-tables/1", DUPLICATE_COLUMNS, DUPLICATE_TABLES),
+    "groups": _RowTables("kaudit.groups-tables/1", GROUP_COLUMNS, GROUP_TABLES),
+    "transactions": _RowTables("kaudit.transactions-tables/1", TRANSACTION_COLUMNS, TRANSACTION_TABLES),
 }
 
 
 def write_row_tables(command: str, rows: Iterable[Row], directory: Path, inputs: Iterable[str]) -> None:
-    """Write all rows of `inspect` or `dedup`; an earlier result of kaudit in `directory` is replaced once all of them are there.
+    """Write all rows of a command; an earlier result of kaudit in `directory` is replaced once all of them are there.
 
     Raises:
         OSError: something cannot be written; `directory` is as before.

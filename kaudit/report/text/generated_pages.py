@@ -37,9 +37,13 @@ from kaudit.model.table_columns import (
     DATAFRAME_TABLES,
     DUPLICATE_COLUMNS,
     DUPLICATE_TABLES,
+    GROUP_COLUMNS,
+    GROUP_TABLES,
     NEVER_NULL,
     SCAN_COLUMNS,
     SCAN_TABLES,
+    TRANSACTION_COLUMNS,
+    TRANSACTION_TABLES,
     Column,
 )
 from kaudit.report.text.broker_rules import value_text
@@ -173,6 +177,14 @@ _DUPLICATES = (
     "The rows of `kaudit dedup` ([consumers.md](consumers.md)): `duplicate` is a record, `range` repeats in a row, which JSON has in\n"
     "`summary.ranges`. Times are milliseconds since the epoch as int64."
 )
+_GROUPS = (
+    "The rows of `kaudit groups`: a group with its members, committed offsets and the steps of these; with `--group` each commit. Times are\n"
+    "milliseconds since the epoch as int64."
+)
+_TRANSACTIONS = (
+    "The rows of `kaudit transactions` ([exactly-once.md](exactly-once.md)) as Parquet. In JSON each transaction has its inputs and\n"
+    "outputs in lists, and no number."
+)
 _DATAFRAMES = (
     "The DataFrames of `kaudit.spark` ([spark.md](spark.md)). `int8` is Spark's `byte`, `int16` `short`, `int32` `int`, `int64`\n"
     "`bigint`; `timestamp` is Spark's, null before 1970 and after 9999; `record_headers` is `array<struct<key string, value binary>>`.\n"
@@ -190,6 +202,10 @@ def columns_page() -> str:
     parts += _tables(INSPECT_TABLES, INSPECT_COLUMNS)
     parts += [f"## Rows of dedup\n{_DUPLICATES}\n"]
     parts += _tables(DUPLICATE_TABLES, DUPLICATE_COLUMNS)
+    parts += [f"## Rows of groups\n{_GROUPS}\n"]
+    parts += _tables(GROUP_TABLES, GROUP_COLUMNS)
+    parts += [f"## Rows of transactions\n{_TRANSACTIONS}\n"]
+    parts += _tables(TRANSACTION_TABLES, TRANSACTION_COLUMNS)
     return "\n".join(parts)
 
 

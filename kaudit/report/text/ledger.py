@@ -63,6 +63,10 @@ def _places(what: str, ranges: Sequence[RecordRange | RepeatedRange]) -> str:
 def _context(ledger: TopicLedger) -> str:
     """Return what both have in common, and what is no difference."""
     parts = [f"{plural(ledger.matched, 'record')} on both by {ledger.identity}"]
+    if not ledger.matched and ledger.source_counts.records and ledger.target_counts.records:
+        parts = [
+            f"no record on both by {ledger.identity}: if a mirror changes some parts of records, name the others with --identity"
+        ]
     others = (
         (ledger.pending, "after the last that both have: the target has not copied them yet"),
         (ledger.ahead, "of the target after the last that both have"),
@@ -71,6 +75,8 @@ def _context(ledger: TopicLedger) -> str:
         (ledger.cleaned, "that the log cleaner may have removed"),
     )
     parts += [f"{count:,} {what}" for count, what in others if count]
+    if not ledger.matched:
+        parts.append("copies that have other headers or timestamps are compared with --identity key,value")
     return "; ".join(parts)
 
 
@@ -85,4 +91,4 @@ def _closing(result: LedgerResult, differing: int, console: Console) -> list[str
         sum(ledger.target_counts.records for ledger in result.ledgers),
     )
     read = f"{plural(records[0], 'record')} of the source and {records[1]:,} of the target in {size(result.scan.summary.bytes)}"
-    return list(console.wrap(f"{', '.join(filter(None, parts))}; {read}"))
+    return list(console.wrap(f"{', '.join(filter(None, parts)) or 'no topic compared'}; {read}"))

@@ -1,5 +1,6 @@
 """Schedules to try: faults drawn where a scenario leaves room for them, and their neighbours."""
 
+import functools
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -55,6 +56,14 @@ class Activity(Struct, frozen=True):
         return cls(last - simulation.clock.base + 300, batches)
 
 
+@functools.cache
+def _kinds() -> list[schema.StructType]:
+    """The fields of every kind of fault."""
+    information = schema.type_info(Fault)
+    assert isinstance(information, schema.UnionType)
+    return [kind for kind in information.types if isinstance(kind, schema.StructType)]
+
+
 class FaultSpace:
     """The faults that can befall a scenario."""
 
@@ -67,9 +76,7 @@ class FaultSpace:
             "partition": partitions,
             "leader_of": partitions,
         }
-        information = schema.type_info(Fault)
-        assert isinstance(information, schema.UnionType)
-        self._kinds = [kind for kind in information.types if isinstance(kind, schema.StructType)]
+        self._kinds = _kinds()
         self._weights = [WEIGHTS.get(str(kind.tag), 1.0) for kind in self._kinds]
 
     def draw(self, chance: random.Random) -> dict[str, Any]:

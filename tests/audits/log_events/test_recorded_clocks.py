@@ -43,10 +43,12 @@ def unpacked(tmp_path_factory):
     return unpack
 
 
+@cache
 def partitions_of(home: Path) -> list[PartitionDirectory]:
     return list(discover([str(path) for path in sorted(home.glob("broker*/data"))]).everything)
 
 
+@cache
 def events_of(logs: Path) -> Sequence[LogEvent]:
     return read_application_logs(given_logs(Layout([]), [str(logs)], ())).kept
 

@@ -109,7 +109,8 @@ def test_the_forged_znode_is_named_and_made_up_ids_are_found(evidence, version):
 
 def test_order_and_filters(evidence):
     root = evidence.capture("zk-pid-blocks") / "logdirs"
-    everything = [producer.producer_id for producer in listed(root).producers]
+    producers = list(listed(root).producers)
+    everything = [producer.producer_id for producer in producers]
     assert everything == sorted(everything)
     backwards = listed(root, Query(reverse=True, limit=3))
     assert [producer.producer_id for producer in backwards.producers] == everything[:-4:-1]
@@ -124,7 +125,7 @@ def test_order_and_filters(evidence):
     assert [producer.producer_id for producer in noted.producers] == [6079]
     assert listed(root, Query(min_batches=2)).listed == 1
     assert listed(root, Query(max_batches=1)).listed == len(everything) - 1
-    (latest,) = {max(producer.last_timestamp for producer in listed(root).producers)}
+    latest = max(producer.last_timestamp for producer in producers)
     young = listed(root, Query(max_age_ms=0), now_ms=latest)
     assert {producer.last_timestamp for producer in young.producers} == {latest}
     assert listed(root, Query(min_age_ms=1), now_ms=latest).listed == len(everything) - young.listed

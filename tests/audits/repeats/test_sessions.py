@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kaudit.audits.repeats.sessions import Handover, Session, SessionTracker, compare_sessions
+from kaudit.audits.repeats.session_copies import compare_sessions
+from kaudit.audits.repeats.sessions import Handover, Session, SessionTracker
 from kaudit.model.columns import Columns
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import BoundaryBatch, Run
@@ -219,11 +220,13 @@ def test_what_may_be_chance_is_none(tmp_path, before, after, same_times, records
 
 def test_the_predecessor_with_the_longest_copy_is_named_of_equal_ones_the_latest(tmp_path):
     payloads = [b"a", b"b", b"c", b"a", b"b", b"c", b"d", b"a", b"b", b"c", b"d", b"a", b"b", b"c", b"d"]
-    directory = written(tmp_path, *(data(1, 0, number, payload=payload) for number, payload in enumerate(payloads)))
+    parts = ((0, 3), (3, 7), (7, 11), (11, 15))
+    sent = [(number, at) for number, (begin, end) in enumerate(parts) for at in range(begin, end)]
+    directory = written(tmp_path, *(data(number, 0, at, payload=payloads[at]) for number, at in sent))
     rows = batches_of(directory)
     sessions = [
         Session(number, 0, begin, end - 1, rows[begin:end], rows[begin:end])
-        for number, (begin, end) in enumerate(((0, 3), (3, 7), (7, 11), (11, 15)))
+        for number, (begin, end) in enumerate(parts)
     ]
     handover = Handover(sessions[3], [sessions[2], sessions[1], sessions[0]])
     (found,), _ = compare_sessions([handover], directory, open_segment)

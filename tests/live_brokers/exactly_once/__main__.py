@@ -9,7 +9,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ import msgspec
 from tests.live_brokers.exactly_once import plays
 from tests.live_brokers.exactly_once.stage import DATA, TRUTH, Stage, Truth, truths
 
+SAMPLE = Path(__file__).parents[3] / "samples" / "exactly-once"
 OLD, NEW = "3.9.1", "4.1.1"
 
 
@@ -49,7 +50,7 @@ PLAYS = {
 
 
 def play(chosen: Play, target: Path, clients: Path | None = None) -> Truth:
-    """Play one, write its broker's directories to `target`, a tar file, and return what is true of it."""
+    """Play one, write its broker's directories to `target`, a tar file or a directory, and return what is true of it."""
     with tempfile.TemporaryDirectory(prefix="kaudit-exactly-once-") as folder:
         stage = Stage(chosen.version, Path(folder) / "home", chosen.config)
         try:
@@ -64,6 +65,12 @@ def play(chosen: Play, target: Path, clients: Path | None = None) -> Truth:
                     for name in ("client.log", "stdout"):
                         if (home / name).exists():
                             shutil.copy(home / name, clients / f"{home.name}-{name}")
+        if target == SAMPLE:
+            shutil.rmtree(target, ignore_errors=True)
+            stage.kept(
+                target, "*index", "*.snapshot", "leader-epoch-checkpoint", "meta.properties", "*-offset-checkpoint"
+            )
+            return truth
         kept = Path(folder) / "kept"
         stage.kept(kept)
         with tarfile.open(target, "w:xz", preset=9) as archive:
@@ -79,12 +86,33 @@ def _nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
+def _check(names: Sequence[str]) -> int:
+    """Play, and print what kaudit says wrongly; return how many of them it says something wrong of."""
+    from tests.live_brokers.exactly_once.judged import wrong
+
+    failed = 0
+    for name in names:
+        with tempfile.TemporaryDirectory(prefix="kaudit-exactly-once-") as folder:
+            target = Path(folder) / f"{name}.tar.xz"
+            found = list(wrong(play(PLAYS[name], target), target))
+        sys.stdout.write("".join(f"{name}: {line}\n" for line in found or ["as it is"]))
+        failed += bool(found)
+    return failed
+
+
 def main() -> None:
     """Play those that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--clients", type=Path)
+    parser.add_argument("--clients", type=Path, metavar="DIRECTORY", help="keep the logs of the clients there")
+    parser.add_argument("--check", action="store_true", help="keep nothing, and compare what kaudit says")
+    parser.add_argument("--sample", action="store_true", help="play the sample anew instead")
     asked = parser.parse_args()
+    if asked.sample:
+        play(Play(plays.together, NEW), SAMPLE)
+        return
+    if asked.check:
+        sys.exit(_check(asked.names or list(PLAYS)))
     DATA.mkdir(parents=True, exist_ok=True)
     for name in asked.names or PLAYS:
         clients = None if asked.clients is None else asked.clients / name

@@ -184,6 +184,13 @@ def processed_again(stage: Stage) -> None:
     _cycle(loop)
 
 
+def together(stage: Stage) -> None:
+    """A replaced member that goes back, an abort without going back, and inputs passed over, of three groups with the same inputs."""
+    zombie_goes_back(stage)
+    abort_without_going_back(stage)
+    jump_outside(stage)
+
+
 def _streams(stage: Stage, version: str, guarantee: str) -> None:
     stage.feed(30, 0)
     stage.feed(30, 1)

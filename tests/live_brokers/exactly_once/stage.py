@@ -234,13 +234,10 @@ class Stage:
         finally:
             consumer.close()
 
-    def kept(self, target: Path) -> None:
-        """Copy what the stopped broker has, but for its metadata log."""
-        shutil.copytree(
-            self.broker.logs,
-            target,
-            ignore=shutil.ignore_patterns(".lock", "__cluster_metadata-*", "bootstrap.checkpoint"),
-        )
+    def kept(self, target: Path, *without: str) -> None:
+        """Copy what the stopped broker has, but for its metadata log, and what these patterns name."""
+        others = ".lock", ".kafka_cleanshutdown", "__cluster_metadata-*", "bootstrap.checkpoint"
+        shutil.copytree(self.broker.logs, target, ignore=shutil.ignore_patterns(*others, *without))
 
 
 def _ranges(keys: Iterator[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:

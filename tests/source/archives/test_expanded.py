@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import zlib
+from functools import cache
 from random import Random
 from weakref import WeakSet
 
@@ -20,6 +21,7 @@ from tests.packed import COMPRESSIONS
 FORMS = {"gz": Form.GZIP, "bz2": Form.BZIP2, "xz": Form.XZ, "zst": Form.ZSTD, "lz4": Form.LZ4}
 
 
+@cache
 def content(size: int, seed: int = 1) -> bytes:
     """Bytes that compress somewhat, and differ everywhere."""
     random = Random(seed)
@@ -53,15 +55,15 @@ def test_files_packed_one_after_another_are_one(suffix):
 
 
 @pytest.mark.parametrize("suffix", COMPRESSIONS)
-@pytest.mark.parametrize("left", [0.999, 0.5, 0.001])
-def test_a_truncated_file_says_so_and_gives_what_it_has(suffix, left):
+def test_a_truncated_file_says_so_and_gives_what_it_has(suffix):
     plain = content(8 * BLOCK_BYTES)
     packed = COMPRESSIONS[suffix](plain)
-    source = opened(packed[: int(len(packed) * left)], FORMS[suffix])
-    size = source.size()
-    assert source.problem == "it ends in the middle"
-    assert read_bytes(source, 0, len(plain)) == plain[:size]
-    assert size >= (len(plain) * left - 8 * BLOCK_BYTES * 0.45 if left > 0.1 else 0)
+    for left in (0.999, 0.5, 0.001):
+        source = opened(packed[: int(len(packed) * left)], FORMS[suffix])
+        size = source.size()
+        assert source.problem == "it ends in the middle"
+        assert read_bytes(source, 0, len(plain)) == plain[:size]
+        assert size >= (len(plain) * left - 8 * BLOCK_BYTES * 0.45 if left > 0.1 else 0)
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
@@ -100,7 +102,7 @@ def test_an_expansion_that_nobody_packs_ends(monkeypatch):
 
 def xz_of(parts: list[bytes]) -> bytes:
     """One stream of several blocks, as `xz -T` makes it."""
-    streams = [lzma.compress(part) for part in parts]
+    streams = [lzma.compress(part, preset=0) for part in parts]
     sizes = [(int.from_bytes(each[-8:-4], "little") + 1) * 4 for each in streams]  # of the indexes
     blocks = [each[12 : -12 - size] for each, size in zip(streams, sizes, strict=True)]
     records = b"".join(
@@ -129,7 +131,7 @@ DIVIDED = {
     "bz2 of small blocks": (Form.BZIP2, lambda plain: bz2.compress(plain, 1)),
     "bz2 of several streams": (Form.BZIP2, lambda plain: b"".join(bz2.compress(part, 1) for part in parts_of(plain))),
     "xz of several blocks": (Form.XZ, lambda plain: xz_of(parts_of(plain))),
-    "xz of several streams": (Form.XZ, lambda plain: b"\0\0\0\0".join(lzma.compress(part) for part in parts_of(plain))),
+    "xz of several streams": (Form.XZ, lambda plain: b"\0\0\0\0".join(lzma.compress(part, preset=0) for part in parts_of(plain))),
     "zst of several frames": (Form.ZSTD, lambda plain: b"\x50\x2a\x4d\x18\2\0\0\0ab".join(COMPRESSIONS["zst"](part) for part in parts_of(plain))),
     "lz4 of several frames": (Form.LZ4, lambda plain: b"".join(COMPRESSIONS["lz4"](part) for part in parts_of(plain))),
 }  # fmt: skip

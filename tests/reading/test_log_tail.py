@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.audits.replicas.log_tail import batches_from, last_batches, producers_records
+from kaudit.reading.log_tail import batches_from, last_batches, producers_records
 from kaudit.source.bytes import LocalFile
 from kaudit.source.discover import discover
 from tests.diff.replicas import Copy
@@ -33,7 +33,7 @@ def test_the_batches_are_those_that_end_there_or_later(tmp_path, first, rolls):
 
 
 def test_a_large_last_batch_is_found_where_no_other_begins_behind_the_middle(tmp_path, monkeypatch):
-    monkeypatch.setattr("kaudit.audits.replicas.log_tail._NEAR_BYTES", 100)
+    monkeypatch.setattr("kaudit.reading.log_tail._NEAR_BYTES", 100)
     log = Copy()
     log.append(1, 0, b"a").append(1, 0, bytes(10_000))
     (directory,) = discover([str(log.write(tmp_path / "b1"))]).partitions

@@ -1,0 +1,393 @@
+"""The inputs of transactions: what groups commit in them, and what that shows of inputs processed twice or never.
+
+A record OffsetCommit says where a group goes on. What a transaction has of a partition's inputs begins where the group went on
+before: at the offset committed before it, or where the same producer's commit before it ended. An application is
+expected to go on there (KIP-98, KIP-447); that it did not is shown by commits that go back or that no transaction has.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kaudit.audits.coordinator.group_log import (
+    CommitKey,
+    CommitRecord,
+    GroupLogEntry,
+    MissingRecords,
+    TransactionEnd,
+)
+from kaudit.audits.coordinator.group_members import GroupMembers
+from kaudit.model.exactly_once import (
+    CommitsOutside,
+    CommitTimes,
+    EndOfTransaction,
+    GroupInputs,
+    InputRange,
+    InputTransaction,
+    Outcome,
+    ProcessedTwice,
+    SameOffset,
+    Skipped,
+    WentOn,
+)
+
+_MOST_LISTED = 1000
+"""Entries of each list of a partition of __consumer_offsets."""
+_MOST_RANGES = 64
+"""Committed ranges of an input partition that are remembered."""
+_MOST_PRODUCERS = 10_000
+"""Producer ids whose groups are remembered."""
+_MOST_KEYS = 200_000
+"""Input partitions of groups that are followed; of those that come later nothing is said."""
+_TOGETHER_MS = 10
+"""Commits of several partitions within this time are one."""
+_MOST_OPEN = 10_000
+"""Transactions that are open at the same time."""
+
+
+class _Range(Struct, gc=False):
+    first: int
+    end: int
+    by: EndOfTransaction
+
+
+class _Place(Struct):
+    """Where a group stands in one input partition: `record` is the offset of the commit that says so, by `producer` (-1: none).
+
+    `own`: where the last commit of each producer ended. `ranges` were committed in transactions. `jumped`: inputs passed over by
+    a commit outside any. `aborted`: the aborted ranges since the last commit.
+    """
+
+    position: int | None = None
+    record: int = -1
+    producer: int = -1
+    topic_id: str | None = None
+    own: dict[int, int] = field(default_factory=dict)
+    ranges: "deque[_Range]" = field(default_factory=lambda: deque(maxlen=_MOST_RANGES))
+    jumped: Skipped | None = None
+    aborted: list[tuple[InputRange, EndOfTransaction]] = field(default_factory=list)
+    covered: int = 0
+    """No range ends above."""
+    pending: int | None = None
+    """The last offset that a transaction has which is not yet ended."""
+    twice: int = -1
+    """The number of its last entry among those of inputs processed twice."""
+
+    def cover(self, own: _Range) -> None:
+        """Remember inputs that were committed."""
+        self.ranges.append(own)
+        self.covered = max(self.covered, own.end)
+
+    def restart(self, commit: CommitRecord) -> None:
+        """Begin again: what is processed from here on is meant to be."""
+        self.position, self.record, self.producer = commit.committed, commit.offset, -1
+        self.own.clear()
+        self.ranges.clear()
+        self.aborted.clear()
+        self.jumped, self.twice, self.covered = None, -1, 0
+
+
+class _Group(Struct):
+    in_transactions: int = 0
+    outside: int = 0
+    waiting: int = 0
+    """Commits outside since the last one in a transaction: a group that commits outside from now on has been changed."""
+    topics: dict[str, None] = field(default_factory=dict)
+    first: tuple[int, int] = (-1, -1)
+    last: tuple[int, int] = (-1, -1)
+    newest: tuple[int, int] = (-1, -1)
+    times: "deque[int]" = field(default_factory=lambda: deque(maxlen=_MOST_RANGES))
+    plain: int = 0
+    """Commits outside, with members, before the first one in a transaction."""
+
+
+class _Open(Struct):
+    epoch: int
+    begun_ms: int
+    commits: dict[CommitKey, tuple[CommitRecord, int | None]] = field(default_factory=dict)
+    """The last commit of each input partition, and where the group stood there when it was written."""
+
+
+class CommittedInputs(Struct):
+    """Follows the entries of one partition of __consumer_offsets (`group_log.Follower`); `result` when all were taken.
+
+    `members` follows the same entries before this. `listed`: how many transactions, the newest, are listed.
+    """
+
+    members: GroupMembers
+    listed: int = 0
+    _found: GroupInputs = field(default_factory=GroupInputs)
+    _places: dict[CommitKey, _Place] = field(default_factory=dict)
+    _groups: dict[str, _Group] = field(default_factory=dict)
+    _open: dict[int, _Open] = field(default_factory=dict)
+    _newest: "deque[InputTransaction]" = field(default_factory=deque)
+
+    def take(self, entry: GroupLogEntry) -> None:
+        """Take the next entry."""
+        if isinstance(entry, CommitRecord):
+            if entry.producer_id < 0:
+                self._take_plain(entry)
+            else:
+                self._take_pending(entry)
+        elif isinstance(entry, TransactionEnd):
+            self._end(entry)
+        elif isinstance(entry, MissingRecords):
+            self._lose(entry)
+
+    def result(self) -> GroupInputs:
+        """Return what was found; transactions that no marker ended are open."""
+        found = self._found
+        for producer_id, pending in self._open.items():
+            found.counts.open += 1
+            ranges = [_open_range(commit, before) for commit, before in pending.commits.values()]
+            self._list(InputTransaction(producer_id, pending.epoch, pending.begun_ms, None, Outcome.OPEN, ranges))
+        found.outside = list(self._outside())
+        found.plain = list(islice(self._plain(), _MOST_LISTED))
+        found.listed = list(self._newest)
+        return found
+
+    def _take_plain(self, commit: CommitRecord) -> None:
+        place = self._place(commit)
+        if place is None:
+            return
+        known = self.members.groups.get(commit.key[0])
+        has_members = known is not None and bool(known.members)
+        group = self._group(commit.key[0])
+        if commit.committed is None:
+            place.restart(commit)
+            return
+        # the producer was told that its transaction is committed before the markers are written
+        before = place.position if place.pending is None else place.pending
+        if not has_members:  # a reset, or a consumer that no group assigns its partitions
+            place.restart(commit)
+            return
+        is_transactional = bool(group.in_transactions) or place.pending is not None
+        if (
+            is_transactional and not group.outside + group.waiting
+        ):  # what came before its first transaction is another matter
+            group.topics.clear()
+            group.first = -1, -1
+        group.topics[commit.key[1]] = None
+        group.newest = commit.offset, commit.timestamp
+        if group.first[0] < 0:
+            group.first = group.newest
+        if is_transactional:
+            group.waiting += 1
+        else:
+            group.plain += 1
+            if not group.times or group.times[-1] + _TOGETHER_MS < commit.timestamp:
+                group.times.append(commit.timestamp)
+        if not is_transactional or before is None:
+            place.restart(commit)
+            return
+        if commit.committed > before:
+            place.jumped = Skipped(_range(commit.key, before, commit.committed), commit.offset, commit.timestamp)
+        place.position, place.record, place.producer = commit.committed, commit.offset, -1
+
+    def _take_pending(self, commit: CommitRecord) -> None:
+        place = self._place(commit)
+        if place is None or (commit.producer_id not in self._open and len(self._open) >= _MOST_OPEN):
+            return
+        pending = self._open.setdefault(commit.producer_id, _Open(commit.producer_epoch, commit.timestamp))
+        pending.commits[commit.key] = commit, place.position
+        place.pending = commit.committed
+
+    def _end(self, marker: TransactionEnd) -> None:
+        pending = self._open.pop(marker.producer_id, None)
+        if pending is None:
+            return
+        end = EndOfTransaction(marker.producer_id, marker.producer_epoch, marker.timestamp, marker.offset)
+        counts, ranges = self._found.counts, list[InputRange]()
+        for key, (commit, before) in pending.commits.items():
+            if commit.committed is None:
+                continue
+            self._remember(marker.producer_id, key[0])
+            place = self._places[key]
+            place.pending = None
+            if marker.commits:
+                ranges.append(self._commit(place, commit, before, end))
+            else:
+                ranges.append(_range(key, _known(before, commit.committed), commit.committed))
+                if len(place.aborted) < _MOST_RANGES:
+                    place.aborted.append((ranges[-1], end))
+        inputs = sum(each.end - each.first for each in ranges if each.first is not None)
+        outcome = Outcome.COMMITTED if marker.commits else Outcome.ABORTED
+        if marker.commits:
+            counts.committed, counts.inputs_committed = counts.committed + 1, counts.inputs_committed + inputs
+        else:
+            counts.aborted, counts.inputs_aborted = counts.aborted + 1, counts.inputs_aborted + inputs
+        if self.listed:
+            self._list(InputTransaction(marker.producer_id, pending.epoch, pending.begun_ms, end, outcome, ranges))
+
+    def _commit(self, place: _Place, commit: CommitRecord, seen: int | None, end: EndOfTransaction) -> InputRange:
+        """Apply a commit of a transaction; return the inputs that it has."""
+        key, to = commit.key, commit.committed
+        assert to is not None
+        self._counted(key[0])
+        own = place.own.get(end.producer_id)
+        is_late = commit.offset <= place.record
+        # a commit that was written before another one that counts already began where the group stood then
+        before = seen if is_late else place.position
+        if before is not None and own is not None and own > before and place.producer != end.producer_id:
+            before = own  # another one has gone back since; this producer goes on
+        found = self._compared(place, key, to, before, own, end)
+        place.own[end.producer_id] = to
+        if len(place.own) > _MOST_RANGES:
+            del place.own[next(iter(place.own))]
+        if found.first is not None and found.first < to:
+            if found.first < place.covered and (before is None or to > before):
+                self._overlap(place, found, end)
+            place.cover(_Range(found.first, to, end))
+        elif found.first is None:
+            place.cover(_Range(max(to - 1, 0), to, end))
+        if not is_late:
+            self._after_jump(place, found)
+            self._after_abort(place, found, end)
+            place.position, place.record, place.producer = to, commit.offset, end.producer_id
+        return found
+
+    def _compared(  # noqa: PLR0913, PLR0917 - what a commit is compared with
+        self, place: _Place, key: CommitKey, to: int, before: int | None, own: int | None, end: EndOfTransaction
+    ) -> InputRange:
+        if before is None or to > before:
+            return _range(key, before, to)
+        first = own if own is not None and own < to else None
+        held = next((each for each in reversed(place.ranges) if each.first < to <= each.end), None)
+        if to == before:
+            # the same offset once more: of a producer that has read nothing, or of two that have read the same
+            if held is not None and end.producer_id not in (held.by.producer_id, place.producer):
+                self._note("same_offset", SameOffset(_range(key, first, to), held.by, end))
+            return _range(key, to, to)
+        if own == to:
+            return _range(key, to, to)  # what it had committed before: it has read nothing since
+        if held is not None:
+            inputs = _range(key, None if first is None else max(first, held.first), to)
+            self._note_twice(place, inputs, before, held.by, end)
+        return _range(key, first, to)
+
+    def _overlap(self, place: _Place, found: InputRange, end: EndOfTransaction) -> None:
+        """Note inputs that were committed before, by the ranges that have them."""
+        assert found.first is not None
+        for known in place.ranges:
+            first, stop = max(known.first, found.first), min(known.end, found.end)
+            if first < stop:
+                key = found.group, found.topic, found.partition
+                self._note_twice(place, _range(key, first, stop), found.first, known.by, end)
+
+    def _note_twice(
+        self, place: _Place, inputs: InputRange, committed: int, before: EndOfTransaction, again: EndOfTransaction
+    ) -> None:
+        """Note inputs that were processed twice; those that the same producer goes on with are one entry."""
+        known = self._found.twice[place.twice] if place.twice >= 0 else None
+        if (
+            known is None
+            or inputs.first is None
+            or known.again.producer_id != again.producer_id
+            or not (known.inputs.first or 0) <= inputs.first <= known.inputs.end
+        ):
+            place.twice = len(self._found.twice) if len(self._found.twice) < _MOST_LISTED else -1
+            self._note("twice", ProcessedTwice(inputs, committed, before, again, again))
+            return
+        self._found.twice[place.twice] = replace(
+            known,
+            inputs=replace(known.inputs, end=max(known.inputs.end, inputs.end)),
+            last=again,
+            transactions=known.transactions + (known.last != again),
+        )
+
+    def _after_jump(self, place: _Place, found: InputRange) -> None:
+        jump, place.jumped = place.jumped, None
+        if jump is not None and found.first == jump.inputs.end and found.end > jump.inputs.end:
+            self._note("skipped", jump)
+
+    def _after_abort(self, place: _Place, found: InputRange, end: EndOfTransaction) -> None:
+        for inputs, aborted in place.aborted:
+            if inputs.first is not None and inputs.first == found.first and inputs.end < found.end:
+                self._note("went_on", WentOn(inputs, aborted, end))
+        place.aborted.clear()
+
+    def _counted(self, name: str) -> None:
+        group = self._group(name)
+        group.in_transactions += 1
+        if group.waiting:
+            group.outside, group.waiting, group.last = group.outside + group.waiting, 0, group.newest
+
+    def _outside(self) -> Iterator[CommitsOutside]:
+        chosen = ((name, group) for name, group in self._groups.items() if group.outside)
+        for number, (name, group) in enumerate(chosen):
+            if number >= _MOST_LISTED:
+                self._found.more["outside"] = self._found.more.get("outside", 0) + 1
+                continue
+            yield CommitsOutside(
+                name, group.outside, group.in_transactions, sorted(group.topics), *group.first, *group.last
+            )
+
+    def _plain(self) -> Iterator[CommitTimes]:
+        for name, group in self._groups.items():
+            if not group.in_transactions and len(group.times) > 1:
+                places = group.first[0], group.newest[0]
+                yield CommitTimes(name, sorted(group.topics), group.plain, list(group.times), *places)
+
+    def _group(self, name: str) -> _Group:
+        group = self._groups.get(name)
+        if group is None:
+            group = _Group()
+            if len(self._groups) < _MOST_KEYS:
+                self._groups[name] = group
+        return group
+
+    def _remember(self, producer_id: int, group: str) -> None:
+        producers = self._found.producers
+        if producer_id in producers or len(producers) < _MOST_PRODUCERS:
+            groups = producers.setdefault(producer_id, [])
+            if group not in groups and len(groups) < _MOST_RANGES:
+                groups.append(group)
+
+    def _place(self, commit: CommitRecord) -> _Place | None:
+        """Return where the group stands, from its beginning for a topic that was created again; None of a key too many."""
+        place = self._places.get(commit.key)
+        if place is None and len(self._places) >= _MOST_KEYS:
+            return None
+        if place is None or (None not in {place.topic_id, commit.topic_id} and place.topic_id != commit.topic_id):
+            place = self._places[commit.key] = _Place()
+        place.topic_id = commit.topic_id or place.topic_id
+        return place
+
+    def _lose(self, missing: MissingRecords) -> None:
+        """What was there is not known: neither where groups stood, nor what was committed."""
+        self._found.missing += missing.last - missing.first + 1
+        self._places.clear()
+        self._open.clear()
+        for group in self._groups.values():
+            group.waiting = 0
+
+    def _list(self, transaction: InputTransaction) -> None:
+        if not self.listed:
+            return
+        if len(self._newest) >= self.listed:
+            self._newest.popleft()
+            self._found.unlisted += 1
+        self._newest.append(transaction)
+
+    def _note(self, name: str, entry: object) -> None:
+        known: list[object] = getattr(self._found, name)
+        if len(known) < _MOST_LISTED:
+            known.append(entry)
+        else:
+            self._found.more[name] = self._found.more.get(name, 0) + 1
+
+
+def _range(key: CommitKey, first: int | None, end: int) -> InputRange:
+    return InputRange(*key, first, end)
+
+
+def _known(before: int | None, end: int) -> int | None:
+    return before if before is not None and before <= end else None
+
+
+def _open_range(commit: CommitRecord, before: int | None) -> InputRange:
+    end = commit.committed or 0
+    return _range(commit.key, _known(before, end), end)

@@ -1,0 +1,38 @@
+"""`kaudit groups`: consumer groups, their members, and what they have committed."""
+
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+
+from kaudit.cli.loading import on_demand
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.options import Compared, DisplayOptions, Paths, RowOutput
+
+_EXAMPLES = """\b
+Examples:
+  kaudit groups /var/lib/kafka/data
+  kaudit groups --group billing /var/lib/kafka/data
+  kaudit groups --output-format json /var/lib/kafka/data
+"""
+
+app = typer.Typer()
+
+
+@app.command(epilog=_EXAMPLES)
+@with_option_groups
+def groups(
+    paths: Paths,
+    *,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="NAME", help="Only this group, and each of its commits in order.")
+    ] = None,
+    output: RowOutput,
+    compared: Compared,
+    display: DisplayOptions,
+) -> int:
+    """List consumer groups: members, generation, committed offsets, the lag behind the logs given, and what was not plain progress.
+
+    All of it is read from __consumer_offsets. A scan reports as findings what of it is a fault (KA900 to KA903).
+    """
+    return on_demand("group_list", "run_groups")(replace(compared, paths=paths), group, output, display)

@@ -1,0 +1,199 @@
+"""Consumer groups as `kaudit groups` lists them: their members, and what they have committed against the logs given."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from kaudit.audits.coordinator.commit_history import MOST_TAKEN, CommitHistory
+from kaudit.audits.coordinator.group_log import GroupLogReader
+from kaudit.audits.coordinator.group_members import Group
+from kaudit.model.batch import last_offsets
+from kaudit.model.group_commits import CommittedSteps
+from kaudit.model.internal_topics import GROUPS
+from kaudit.model.result import NotAudited
+from kaudit.reading.failed_reads import FailedReads
+from kaudit.reading.log_tail import last_batches
+from kaudit.scanning.group_logs import furthest_replicas
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import find_input
+from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.schemes import open_segment
+
+Row = dict[str, object]
+_Bounds = tuple[int, int]
+"""Log start offset, and log end offset (exclusive)."""
+
+
+class GroupListing(Struct):
+    """The rows of groups, in the order of their names; `not_checked`: what could not be read, and what compaction hides."""
+
+    inputs: Sequence[str]
+    rows: list[Row] = field(default_factory=list)
+    not_checked: list[NotAudited] = field(default_factory=list)
+    incomplete: bool = False
+
+
+def list_groups(options: ScanOptions, group: str | None) -> GroupListing:
+    """Read `__consumer_offsets` and the ends of the logs that groups read; of one group, if given, with every commit.
+
+    Raises:
+        NothingToAuditError: there is no segment; UsageError, UnreadableInputError: as find_input.
+
+    """
+    layout, reads = find_input(options), FailedReads(open_segment)
+    listing = GroupListing(options.paths)
+    logs = [log for log in furthest_replicas(layout.everything) if log.topic == GROUPS]
+    if not logs:
+        listing.not_checked.append(NotAudited(GROUPS, "not among the inputs: nothing is known of groups"))
+    bounds = _bounds(layout, reads)
+    found: dict[str, list[Row]] = {}
+    for log in logs:
+        reader, history = GroupLogReader(reads), CommitHistory(of_group=group)
+        reader.follow(log, [history])
+        for name, rows in _of_groups(history, bounds):
+            if group in (None, name):
+                found.setdefault(name, []).extend(rows)
+        listing.not_checked += [NotAudited(log.name, text) for text in reader.unreadable]
+        if history.missing:
+            text = f"{history.missing:,} offsets up to {history.last_missing} are compacted away, and what they held is not known"
+            listing.not_checked.append(NotAudited(log.name, text))
+        if history.not_followed or len(history.taken) == MOST_TAKEN:
+            listing.not_checked.append(NotAudited(log.name, "more commits than are listed"))
+    listing.rows = [row for _, rows in sorted(found.items()) for row in rows]
+    failed = [
+        NotAudited(entry.path, entry.reason, unreadable=True) for entry in (*layout.unreadable, *reads.unreadable)
+    ]
+    listing.not_checked += failed
+    listing.incomplete = bool(failed)
+    return listing
+
+
+def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the rows of each group: itself, its members, its offsets, its commits if they were kept, its steps."""
+    offsets: dict[str, list[Row]] = {}
+    steps: dict[str, list[CommittedSteps]] = {}
+    for steps_of in history.steps():
+        steps.setdefault(steps_of.group, []).append(steps_of)
+    back = {(one.group, one.topic, one.partition): one for each in steps.values() for one in each}
+    for newest in history.newest():
+        name, place = newest.committed.group, (newest.topic, newest.partition)
+        start, end = bounds.get(place, (None, None))
+        stepped = back.get((name, *place))
+        offsets.setdefault(name, []).append(
+            {
+                "row": "offset",
+                "group": name,
+                "topic": newest.topic,
+                "partition": newest.partition,
+                "committed": newest.committed.offset,
+                "leader_epoch": newest.committed.leader_epoch,
+                "timestamp": newest.timestamp,
+                "offset": newest.offset,
+                "log_start_offset": start,
+                "log_end_offset": end,
+                "lag": None if end is None else max(end - newest.committed.offset, 0),
+                "member_id": None if newest.owner is None else newest.owner.member_id,
+                "steps": 0 if stepped is None else sum(count for count, _ in stepped.sums.values()),
+            }
+        )
+    commits = list(_commits(history))
+    for name in {*offsets, *steps, *history.members.groups}:
+        group = history.members.groups.get(name, Group())
+        own = sorted(offsets.get(name, ()), key=lambda row: (str(row["topic"]), int(str(row["partition"]))))
+        own_steps = steps.get(name, [])
+        lags = [int(str(row["lag"])) for row in own if row["lag"] is not None]
+        yield (
+            name,
+            [
+                {
+                    "row": "group",
+                    "group": name,
+                    "generation": group.generation if group.seen else None,
+                    "members": len(group.members) if group.seen else None,
+                    "partitions": len(own),
+                    "lag": sum(lags) if lags else None,
+                    "steps": sum(count for each in own_steps for count, _ in each.sums.values()),
+                },
+                *(
+                    {
+                        "row": "member",
+                        "group": name,
+                        "member_id": member_id,
+                        "client_id": member.client_id,
+                        "host": member.client_host,
+                        "partitions": sum(owner == member_id for owner in group.owners.values()),
+                    }
+                    for member_id, member in sorted(group.members.items())
+                ),
+                *own,
+                *(row for row in commits if row["group"] == name),
+                *_steps(own_steps),
+            ],
+        )
+
+
+def _commits(history: CommitHistory) -> Iterator[Row]:
+    for commit, by in history.taken:
+        name, topic, partition = commit.key
+        yield {
+            "row": "commit",
+            "group": name,
+            "topic": topic,
+            "partition": partition,
+            "committed": commit.committed,
+            "offset": commit.offset,
+            "timestamp": commit.timestamp,
+            "producer_id": by.producer_id,
+            "producer_epoch": by.producer_epoch,
+            "generation": by.generation,
+            "member_id": by.member_id,
+        }
+
+
+def _steps(found: Iterable[CommittedSteps]) -> Iterator[Row]:
+    for each in found:
+        for step in each.steps:
+            yield {
+                "row": "step",
+                "group": each.group,
+                "topic": each.topic,
+                "partition": each.partition,
+                "kind": step.kind.value,
+                "committed_before": step.committed_before,
+                "committed": step.committed,
+                "offset": step.offset,
+                "timestamp": step.timestamp,
+                "producer_id": step.by.producer_id,
+                "generation": step.by.generation,
+                "member_id": step.by.member_id,
+                "before_producer_id": step.before.producer_id,
+                "before_member_id": step.before.member_id,
+            }
+
+
+def _bounds(layout: Layout, reads: FailedReads) -> dict[tuple[str, int], _Bounds]:
+    """Return the least start and the greatest end of the copies of each partition that can be read."""
+    found: dict[tuple[str, int], _Bounds] = {}
+    for directory in layout.everything:
+        end = _end_of(directory, reads)
+        if end is not None:
+            place = directory.topic, directory.partition
+            start, known = found.get(place, (directory.start_offset, end))
+            found[place] = min(start, directory.start_offset), max(end, known)
+    return found
+
+
+def _end_of(directory: PartitionDirectory, reads: FailedReads) -> int | None:
+    if not directory.segments or directory.topic == GROUPS:
+        return None
+    last = directory.segments[-1]
+    if last.fetched is not None:
+        return last.fetched.end_offset
+    written = [segment for segment in directory.segments if segment.size]
+    ends = [last.base_offset]
+    if written:
+        try:
+            ends += [int(last_offsets(some).max()) + 1 for some in last_batches(written[-1], reads)]
+        except OSError:
+            return None  # noted by `reads`
+    return max(ends)

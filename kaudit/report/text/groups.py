@@ -1,0 +1,106 @@
+"""`kaudit groups`: the answer in one line, and the committed offsets of each group below it."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kaudit import __version__
+from kaudit.listings.groups import GroupListing, Row
+from kaudit.report.console import Console, visible
+from kaudit.report.json_rows import rows_document
+from kaudit.report.text.fitting import GAP, fit, notice
+from kaudit.report.text.formatting import plural, timestamp_text
+
+_HEADINGS = {
+    "topic": "topic",
+    "partition": "partition",
+    "committed": "committed",
+    "log_end_offset": "log end",
+    "lag": "lag",
+}
+
+
+def document(rows: Iterable[Row], listing: Callable[[], GroupListing]) -> Iterator[str]:
+    """Yield the kaudit.groups/1 document."""
+
+    def after() -> dict[str, object]:
+        shown = listing()
+        return {
+            "inputs": list(shown.inputs),
+            "not_checked": [note.to_dict() for note in shown.not_checked],
+            "schema": "kaudit.groups/1",
+            "tool": {"name": "kaudit", "version": __version__},
+        }
+
+    return rows_document({}, rows, after)
+
+
+def text(listing: GroupListing, console: Console) -> Iterator[str]:
+    """Yield the answer, then each group with its offsets, commits and steps."""
+    groups = [row for row in listing.rows if row["row"] == "group"]
+    stepped = [row for row in groups if row["steps"]]
+    answer = f"{plural(len(groups), 'group')}, {plural(sum(_number(row, 'partitions') for row in groups), 'committed offset')}"
+    for row in stepped[:1]:
+        more = f" and {plural(len(stepped) - 1, 'other group')}" if len(stepped) > 1 else ""
+        answer += f"; not only forward: {visible(str(row['group']))} ({plural(_number(row, 'steps'), 'time')}){more}"
+    yield from _lines(console.wrap(answer, indent="  "))
+    for row in groups:
+        name = row["group"]
+        yield "\n"
+        yield from _lines(console.wrap(_title(row), indent="    "))
+        own = [each for each in listing.rows if each["group"] == name]
+        for each in own:
+            if each["row"] == "member":
+                line = f"  member {each['member_id']}: client {each['client_id']} at {each['host']}"
+                yield from _lines(
+                    console.wrap(f"{visible(line)}, {plural(_number(each, 'partitions'), 'partition')}", indent="    ")
+                )
+        yield from _table([each for each in own if each["row"] == "offset"], console)
+        for each in own:
+            if each["row"] in ("commit", "step"):
+                yield from _lines(console.wrap(f"  {_change(each)}", indent="    "))
+
+
+def _lines(lines: Iterable[str]) -> Iterator[str]:
+    return (f"{line}\n" for line in lines)
+
+
+def _title(row: Row) -> str:
+    state = (
+        "no record of the group itself"
+        if row["members"] is None
+        else (f"generation {row['generation']}, {plural(_number(row, 'members'), 'member')}")
+    )
+    lag = "" if row["lag"] is None else f", lag {row['lag']:,}"
+    return f"{visible(str(row['group']))}: {state}{lag}"
+
+
+def _number(row: Row, name: str) -> int:
+    value = row[name]
+    return value if isinstance(value, int) else 0
+
+
+def _table(rows: list[Row], console: Console) -> Iterator[str]:
+    if not rows:
+        return
+    cells = {
+        heading: ["-" if row[name] is None else visible(str(row[name])) for row in rows]
+        for name, heading in _HEADINGS.items()
+    }
+    cells["at (UTC)"] = [timestamp_text(_number(row, "timestamp")) for row in rows]
+    room = None if console.width is None else console.width - 2
+    fitted = fit(cells, ("topic",), ("at (UTC)", "log end"), room)
+    if line := notice(fitted, room):
+        yield f"  ({line})\n"
+    widths = {name: max(len(name), *map(len, cells[name])) for name in fitted.shown}
+    for number in range(-1, len(rows)):
+        line = GAP.join((name if number < 0 else cells[name][number]).ljust(widths[name]) for name in fitted.shown)
+        yield f"  {line.rstrip()}\n"
+
+
+def _change(row: Row) -> str:
+    place = f"{row['topic']}-{row['partition']}"
+    who = f"producer {row['producer_id']}" if row["producer_id"] is not None else f"member {row['member_id']}"
+    by = "" if row["producer_id"] is None and row["member_id"] is None else f" by {who}"
+    at = timestamp_text(_number(row, "timestamp"))
+    if row["row"] == "commit":
+        return visible(f"{at} {place} committed {row['committed']}{by}")
+    return visible(f"{at} {place} {row['kind']} from {row['committed_before']} to {row['committed']}{by}")

@@ -1,0 +1,76 @@
+"""`kaudit groups`: formats, the lag, what it cannot say."""
+
+import json
+
+import pytest
+
+from kaudit.listings.groups import list_groups
+from kaudit.report.console import Console
+from kaudit.report.text.groups import text
+from kaudit.scanning.options import ScanOptions
+from tests.commits import GroupLog
+from tests.logs import Log, data
+
+SAMPLE = "samples/committed-offsets"
+
+
+@pytest.fixture
+def logs(tmp_path):
+    GroupLog().members("billing", 3, "m").commit("billing", 2, 5, 3).write(tmp_path / "logs")
+    log = Log()
+    log.append(data(1, 0, 0, 9))
+    log.write(tmp_path / "logs" / "orders-0")
+    return tmp_path / "logs"
+
+
+def rows_of(outcome):
+    return [json.loads(line) for line in outcome.out.splitlines()]
+
+
+def test_what_a_group_has_committed_and_how_far_it_lags(kaudit, logs):
+    group, member, offset, step = rows_of(kaudit("groups", logs, "--output-format", "jsonl"))
+    assert (group["group"], group["generation"], group["members"], group["lag"], group["steps"]) == (
+        "billing",
+        3,
+        1,
+        6,
+        1,
+    )
+    assert (member["member_id"], member["client_id"], member["partitions"]) == ("m", "client-m", 1)
+    assert (offset["committed"], offset["log_end_offset"], offset["lag"], offset["member_id"]) == (3, 9, 6, "m")
+    assert (step["kind"], step["committed_before"], step["committed"], step["member_id"]) == ("went back", 5, 3, "m")
+
+
+def test_one_group_shows_each_of_its_commits(kaudit, logs):
+    rows = rows_of(kaudit("groups", logs, "--group", "billing", "--output-format", "jsonl"))
+    assert [row["committed"] for row in rows if row["row"] == "commit"] == [2, 5, 3]
+    assert rows_of(kaudit("groups", logs, "--group", "other", "--output-format", "jsonl")) == []
+
+
+def test_the_answer_stands_in_the_first_line_and_all_fits(kaudit):
+    outcome = kaudit("groups", SAMPLE)
+    assert outcome.code == 0
+    assert (
+        outcome.out.splitlines()[0]
+        == "4 groups, 4 committed offsets; not only forward: billing (1 time) and 3 other groups"
+    )
+    shown = "".join(text(list_groups(ScanOptions([SAMPLE]), None), Console(width=80)))
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_every_format_has_the_same_rows(kaudit, logs, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    document = json.loads(kaudit("groups", logs, "--output-format", "json").out)
+    assert document["schema"] == "kaudit.groups/1"
+    assert kaudit("groups", logs, "--output-format", "parquet", "-o", tmp_path / "out").code == 0
+    for kind in ("group", "member", "offset", "step"):
+        (own,) = [row for row in document["rows"] if row["row"] == kind]
+        (held,) = parquet.read_table(tmp_path / "out" / kind).to_pylist()
+        assert {name: own[name] for name in own if name != "row"} == {name: held[name] for name in own if name != "row"}
+
+
+def test_what_is_not_there_is_said(kaudit, logs):
+    outcome = kaudit("groups", logs / "orders-0")
+    assert outcome.out.startswith("0 groups, 0 committed offsets")
+    assert "__consumer_offsets: not among the inputs" in outcome.err
+    assert kaudit("groups", logs / "none").code == 2
