@@ -147,7 +147,16 @@ def _repeats(finding, answer):
     assert len(there) >= claimed > 0, answer.command
 
 
+def _processed(finding, answer):
+    """Transactions of the finding's group are listed, with the inputs that it names."""
+    evidence = finding.evidence
+    inputs = [part for row in answer.document["rows"] for part in row.get("inputs") or ()]
+    there = [part for part in inputs if part["group_id"] == evidence["group_id"]]
+    assert there, answer.command
+
+
 CONFIRMS = {
+    "transactions": _processed,
     "scan": _decided,
     "timeline": _same_finding,
     "producers": _same_finding,

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.audits.transactions.outputs import TransactionOutputs
+from kaudit.checks.groups.exactly_once import inputs_processed_twice, inputs_skipped, offsets_outside_transactions
 from kaudit.model.batch_fields import COMMIT_MARKER
 from kaudit.model.exactly_once import GroupInputs, InputRange, InputTransaction, Outcome, OutputRange
 from kaudit.model.finding import Finding
@@ -22,7 +23,7 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.scanning.audit import Audit
 from kaudit.source.layout import INTERNAL_TOPICS
 
-CODES = ("KA915", "KA916", "KA917")
+CODES = tuple(each.code for each in (inputs_processed_twice, inputs_skipped, offsets_outside_transactions))
 """The checks that hold transactions against their inputs."""
 MOST_INPUTS = 200_000
 """Transactions whose inputs are remembered, of all partitions of __consumer_offsets together: the newest ones (some 100 MB)."""

@@ -17,10 +17,10 @@ _STORED = (
     "a commit of a member of the current generation is stored, a lower one too (OffsetMetadataManager.commitOffset)"
 )
 _RULES = {
-    "KA901": "a commit in a transaction is fenced by generation only if its producer names the group's members (KIP-447), and one "
+    "two-writers-of-one-offset": "a commit in a transaction is fenced by generation only if its producer names the group's members (KIP-447), and one "
     "of no member while the group has none is stored (ConsumerGroup.validateOffsetCommit)",
-    "KA902": "a commit of no member is stored while the group has none (ConsumerGroup.validateOffsetCommit)",
-    "KA903": "offsets of a group without members expire after offsets.retention.minutes (KIP-211)",
+    "committed-offset-set": "a commit of no member is stored while the group has none (ConsumerGroup.validateOffsetCommit)",
+    "removed-offset-read-again": "offsets of a group without members expire after offsets.retention.minutes (KIP-211)",
 }
 _FROM_THERE = "gives the offset to whoever is assigned the partition next: it reads on from there"
 _FROM_NONE = "has no offset for whoever is assigned the partition next: auto.offset.reset decides where it reads on"
@@ -218,7 +218,7 @@ def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
         producer_epoch=first.by.producer_epoch,
         anchor=f"{kind.value} {found.group} {found.topic}-{found.partition}",
         evidence=_Evidence(
-            rule=_RULES.get(own.code, _STORED),
+            rule=_RULES.get(own.name, _STORED),
             broker=_FROM_NONE if kind is StepKind.REMOVED else _FROM_THERE,
             group_id=found.group,
             topic=found.topic,

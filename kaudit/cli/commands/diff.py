@@ -62,13 +62,13 @@ class LedgerOptions(OptionGroup, frozen=True, kw_only=True):
         list[str] | None,
         typer.Option(
             "--schema",
-            metavar="[ID=]FILE",
+            metavar="ID=FILE",
             help="Read values for value:PATH by this schema (.avsc, .proto, .json), or those with this schema id. Repeatable.",
         ),
     ] = None
     key_schema: Annotated[
         list[str] | None,
-        typer.Option("--key-schema", metavar="[ID=]FILE", help="The same for keys and key:PATH. Repeatable."),
+        typer.Option("--key-schema", metavar="ID=FILE", help="The same for keys and key:PATH. Repeatable."),
     ] = None
     isolation_level: IsolationOption = IsolationLevel.READ_UNCOMMITTED
     maps: Annotated[

@@ -7,16 +7,20 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.java_properties import parse_properties
+from kaudit.installation import install_command
 from kaudit.source.uri import UrlError
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI")
 _WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_WITH_TOKENS = {"OAUTHBEARER": "kaudit.source.kafka.oauth", "AWS_MSK_IAM": "kaudit.source.kafka.msk"}
+"""Modules that few clusters ask for: HTTP takes 40 ms, and Amazon's library is an extra."""
 _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""")
 _MAX_FILE_BYTES = 1 << 20
 
@@ -106,16 +110,19 @@ def _sasl(given: Mapping[str, str]) -> dict[str, Any]:
         if not jaas.get("username") or "password" not in jaas:
             raise UrlError(f'sasl.jaas.config needs username="..." password="...": {mechanism} logs in with them')
         return options | {"sasl_plain_username": jaas["username"], "sasl_plain_password": jaas["password"]}
-    if mechanism == "OAUTHBEARER":
-        from kaudit.source.kafka.oauth import token_provider  # noqa: PLC0415 - few clusters ask for tokens: HTTP takes 40 ms
-
-        return options | {"sasl_oauth_token_provider": token_provider(given, jaas)}
-    if mechanism == "AWS_MSK_IAM":
-        from kaudit.source.kafka.oauth import msk_token_provider  # noqa: PLC0415 - as above
-
-        return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": msk_token_provider(given, jaas)}
+    if mechanism in _WITH_TOKENS:
+        options["sasl_mechanism"] = "OAUTHBEARER"
+        return options | {"sasl_oauth_token_provider": _tokens_by(mechanism)(given, jaas)}
     service = given.get("sasl.kerberos.service.name") or jaas.get("serviceName") or "kafka"
     return options | {"sasl_kerberos_service_name": service}
+
+
+def _tokens_by(mechanism: str) -> Any:  # noqa: ANN401 - a function of a module
+    """Return what makes a provider of tokens. Raises UrlError where it needs an extra."""
+    try:
+        return import_module(_WITH_TOKENS[mechanism]).token_provider
+    except ImportError:
+        raise UrlError(f"{mechanism} needs an extra: {install_command('msk')}") from None
 
 
 def _jaas_options(text: str) -> Iterator[tuple[str, str]]:

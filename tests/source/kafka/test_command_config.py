@@ -144,6 +144,7 @@ def test_msk_without_a_region_or_credentials(aws):
     unknown = settings_of(MSK | {"sasl.jaas.config": 'X required awsProfileName="nobody";'})
     with pytest.raises(UrlError, match="no token: ProfileNotFound"):
         unknown.options["sasl_oauth_token_provider"].token()
+    aws.delitem(sys.modules, "kaudit.source.kafka.msk")
     aws.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(UrlError, match=r"^AWS_MSK_IAM needs an extra: .*msk"):
         settings_of(MSK)
