@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.audits.transactions.outputs import TransactionOutputs
-from kaudit.checks.groups.exactly_once import inputs_processed_twice, inputs_skipped, offsets_outside_transactions
 from kaudit.model.batch_fields import COMMIT_MARKER
 from kaudit.model.exactly_once import GroupInputs, InputRange, InputTransaction, Outcome, OutputRange
 from kaudit.model.finding import Finding
@@ -23,8 +22,8 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.scanning.audit import Audit
 from kaudit.source.layout import INTERNAL_TOPICS
 
-CODES = tuple(each.code for each in (inputs_processed_twice, inputs_skipped, offsets_outside_transactions))
-"""The checks that hold transactions against their inputs."""
+NAMES = ("inputs-processed-twice", "inputs-skipped", "offsets-outside-transactions")
+"""The names of the checks that hold transactions against their inputs."""
 MOST_INPUTS = 200_000
 """Transactions whose inputs are remembered, of all partitions of __consumer_offsets together: the newest ones (some 100 MB)."""
 _APART_MS = 1000
@@ -84,7 +83,7 @@ class Query(Struct, frozen=True):
     limit: int | None = None
 
     def concerns(self, finding: Finding) -> bool:
-        """Whether a finding of CODES is about what is listed."""
+        """Whether a finding of NAMES is about what is listed."""
         evidence = finding.evidence.to_dict()
         parts = [evidence, *(part for part in evidence.values() if isinstance(part, Mapping))]
         ids = {part.get("transactional_id") for part in parts}
@@ -106,7 +105,7 @@ class Transactions(Protocol):
 class TransactionListing(Struct, frozen=True):
     """The transactions of an audit, made while they are asked for, in the order of their ends, open ones last.
 
-    `scan` has the findings of CODES about them. `omitted` came before those that are listed; `inputs_not_remembered`: so many have inputs that are counted alone.
+    `scan` has the findings of NAMES about them. `omitted` came before those that are listed; `inputs_not_remembered`: so many have inputs that are counted alone.
     `has_groups`: __consumer_offsets is among the inputs.
     """
 
@@ -149,7 +148,7 @@ def transaction_listing(audit: Audit, query: Query) -> TransactionListing:
     return TransactionListing(
         replace(
             result,
-            findings=[finding for finding in result.findings if finding.code in CODES and query.concerns(finding)],
+            findings=[finding for finding in result.findings if finding.name in NAMES and query.concerns(finding)],
             not_audited=[*result.not_audited, *unknown],
         ),
         totals,

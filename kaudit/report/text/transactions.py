@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from kaudit import __version__
-from kaudit.listings.transactions import CODES, Transaction, TransactionListing
+from kaudit.listings.transactions import NAMES, Transaction, TransactionListing
 from kaudit.model.exactly_once import Outcome
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_rows import rows_document, rows_jsonl
@@ -98,12 +98,12 @@ def _answer(listing: TransactionListing) -> str:
 
 
 def _judgement(listing: TransactionListing) -> str:
-    found = [finding.code for finding in listing.scan.findings]
     said = []
-    for code, words in zip(CODES, ("processed twice", "skipped", "committed outside transactions"), strict=True):
-        if code in found:
-            what = "inputs" if code != CODES[-1] else "offsets"
-            said.append(f"{what} {words} ({code}: {found.count(code)})")
+    words = ("inputs processed twice", "inputs skipped", "offsets committed outside transactions")
+    for name, what in zip(NAMES, words, strict=True):
+        codes = [finding.code for finding in listing.scan.findings if finding.name == name]
+        if codes:
+            said.append(f"{what} ({codes[0]}: {len(codes)})")
     if said:
         return ", ".join(said)
     if not listing.has_groups:
