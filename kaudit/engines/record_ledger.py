@@ -38,8 +38,8 @@ from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Layout
 from kaudit.source.uri import Uri, UrlError
 
-_BUCKET_BYTES = 16 << 20
-"""Bytes of log whose records are one bucket: it fits into memory also where they are compressed a few times."""
+_BUCKET_BYTES = 4 << 20
+"""Bytes of log whose records are one bucket: what is written of one before it is removed is little beside the others."""
 _MOST_BITS = 10
 _GROUP_ROWS = 1 << 19
 """Records whose keys are compared at once, where the order differs."""
@@ -328,12 +328,13 @@ class _Run:
     def _order(self, placed: Spill, builders: Sequence[LedgerBuilder], of_number: NDArray[np.int64]) -> None:
         """Find the records whose order within their key differs, in the partitions where any order does."""
         groups = np.array(sorted(set().union(*(builder.disordered for builder in builders))), dtype=np.uint64)
-        if not len(groups):
-            return
         keyed = self._spill("keyed", GROUPED)
         total = sum(placed.size(number) for number in placed.numbers())
         shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
-        for rows, _ in sorted_rows(placed):
+        for number in placed.numbers():
+            rows = placed.read(number) if len(groups) else np.empty(0, dtype=PLACED)
+            placed.remove(number)  # nobody reads it again, and what takes its place has as many bytes
+            rows = rows[np.argsort(rows["place"], kind="stable")]
             own = rows[(rows["other"] != NOWHERE) & (rows["key"] != NO_KEY)]
             own = own[np.isin(pair_groups(own), groups)]
             grouped = np.empty(len(own), dtype=GROUPED)

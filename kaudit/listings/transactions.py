@@ -166,7 +166,7 @@ class _Joined:
         markers = [part.markers for part in audit.partitions if part.markers is not None]
         self._outputs = TransactionOutputs(markers)
         rows = self._outputs.rows
-        starts = np.array(_starts(rows, self._outputs.place), dtype=np.int64)
+        starts = np.array(starts_of(rows, self._outputs.place), dtype=np.int64)
         ends = np.append(starts[1:], len(rows))
         order = np.argsort(rows["timestamp"][starts], kind="stable") if len(starts) else starts
         self._first, self._stop = starts[order], ends[order]
@@ -258,7 +258,7 @@ class _Joined:
         )
 
 
-def _starts(rows: NDArray[np.void], place: NDArray[np.int32]) -> list[int]:
+def starts_of(rows: NDArray[np.void], place: NDArray[np.int32]) -> list[int]:
     """Return the rows with which transactions begin, of rows by producer id and time."""
     starts: list[int] = []
     seen: dict[int, int] = {}

@@ -80,7 +80,7 @@ class OutputRange(JsonRecord, frozen=True, gc=False):
     records: int
 
 
-class ProcessedTwice(Struct, frozen=True):
+class ProcessedTwice(Struct, frozen=True, tag=True):
     """Inputs that two committed transactions have: `before`, and one or more of another producer or time, from `again` to `last`.
 
     `committed` is the offset that the group had committed when `again` committed its own. `compared`: what shows it are the
@@ -98,7 +98,7 @@ class ProcessedTwice(Struct, frozen=True):
     outputs: Sequence[OutputRange] | None = None
 
 
-class Skipped(Struct, frozen=True):
+class Skipped(Struct, frozen=True, tag=True):
     """Inputs that the group went past, and that no committed transaction has.
 
     `passed_by` is None where an offset was committed outside any transaction, at `offset` of the group's partition of
@@ -114,7 +114,7 @@ class Skipped(Struct, frozen=True):
     """What the aborted transaction wrote, and no committed one."""
 
 
-class CommitsOutside(Struct, frozen=True):
+class CommitsOutside(Struct, frozen=True, tag=True):
     """Commits of a group outside any transaction, while it had members: between such in transactions, or in turn with a producer's.
 
     `first_offset` and `last_offset` are those of the first and the last one in the group's partition of __consumer_offsets.

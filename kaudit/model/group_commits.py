@@ -100,3 +100,10 @@ class NewestCommit(Struct, frozen=True):
     offset: int
     timestamp: int
     owner: Committer | None
+
+
+class CommittedBelowLogStart(Struct, frozen=True, tag=True):
+    """The newest commit of a group that is reading lies below the start of the log: what lies between was removed before."""
+
+    commit: NewestCommit
+    log_start_offset: int

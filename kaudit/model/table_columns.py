@@ -46,11 +46,12 @@ DUPLICATE_COLUMNS: Mapping[str, Column] = {
         original_transaction_outcome=f"the original's: {_OUTCOME}",
         relation="how its producer stands to the original's: same-sequence, no-producer-id, other-producer-id, other-epoch, "
         "other-sequence; sequence-reused where the records are others",
-        key_hash="SHA-256, in hex, of the key that all its records have; null without one",
+        key_hash="SHA-256, in hex, of its key; null without one",
     ),
     **columns_of(
         "bool",
-        repeats="it says what the original says, in keys, values and headers; else only its sequence is the original's",
+        repeats="it equals the original in what was compared: key, value and headers, or what `identity` of the summary names; else only its "
+        "sequence is the original's",
         dropped_by_key=f"{_REMEMBERS} keys; null where `repeats` is false",
         dropped_by_sequence=f"{_REMEMBERS} producer id, epoch and sequence",
         read_committed="whether a consumer with isolation.level=read_committed is given both",

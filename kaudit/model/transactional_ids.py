@@ -5,9 +5,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _DIGITS = re.compile(r"\d+")
-_HEXADECIMAL = re.compile(_UUID, re.IGNORECASE)
+_HEXADECIMAL = re.compile(UUID, re.IGNORECASE)
 _LEFT_OUT = "#"
 
 FLINK = "Flink KafkaSink"
@@ -37,7 +37,7 @@ def _format(program: str, pattern: str, role: str, source: str) -> NameFormat:
 FORMATS = (
     _format(
         "ksqlDB query",
-        rf"(?P<application>_confluent-ksql-.+)-(?P<member>{_UUID}-\d+|\d+_\d+)",
+        rf"(?P<application>_confluent-ksql-.+)-(?P<member>{UUID}-\d+|\d+_\d+)",
         "thread or task",
         "QueryApplicationId, ActiveTaskCreator",
     ),
@@ -49,13 +49,13 @@ FORMATS = (
     ),
     _format(
         "Iceberg Kafka Connect sink",
-        rf"(?P<application>.*(?:coordinator|worker))-txn-(?P<member>{_UUID}-\d+)",
+        rf"(?P<application>.*(?:coordinator|worker))-txn-(?P<member>{UUID}-\d+)",
         "task",
         "IcebergSinkConnector, Channel",
     ),
     _format(
         "Kafka Streams, exactly_once_v2",
-        rf"(?P<application>.+)-(?P<member>{_UUID}-\d+)",
+        rf"(?P<application>.+)-(?P<member>{UUID}-\d+)",
         "thread",
         "ActiveTaskCreator, KIP-447",
     ),

@@ -20,6 +20,7 @@ from kaudit.model.known_bug import KnownBug
 from kaudit.model.result import Expected
 from kaudit.model.transactional_ids import name_pattern
 from kaudit.results.log_words import redacted_line
+from kaudit.results.redacted_ids import in_form, letters_of
 from kaudit.source.file_kinds import UNKNOWN, kind_by_name, leftover_kind, parse_partition_name
 from kaudit.source.layout import INTERNAL_TOPICS
 
@@ -111,7 +112,6 @@ _WITHOUT_NAMES: Final = bytes | bytearray | memoryview | range | set | frozenset
 _PLACED: Final = frozenset({_TRANSACTIONAL, "group"})
 """Kinds of names whose hash says which partition of an internal topic has them."""
 _NUMBER: Final = "#"
-_LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
 _Value = TypeVar("_Value")
 _Error = TypeVar("_Error", bound=Exception)
 
@@ -248,7 +248,11 @@ class Redactor:
         pattern = name_pattern(name)
         numbers = pattern.count(_NUMBER)
         for salt in count():
-            letters = self._digest(pattern if numbers else f"{name} {salt}")[:_DIGITS].translate(_LETTERS)
+            formed = in_form(name, kind, salt, self._digest) if kind == _TRANSACTIONAL else None
+            if formed is not None:
+                yield formed
+                continue
+            letters = letters_of(self._digest(pattern if numbers else f"{name} {salt}"))
             counters = (self._digest(f"{name} {salt} {number}")[:_DIGITS] for number in range(numbers))
             yield "-".join([kind, letters, *(str(int(counter, 16)) for counter in counters)])
 

@@ -157,6 +157,7 @@ class Audit:
         self._read_group_logs = read_group_logs or group_logs_of(self.reads)
         self.group_logs: Sequence[GroupLog] = ()
         """What __consumer_offsets shows. Known from `cross_partition` on."""
+        self._not_compared: Sequence[NotAudited] = ()
         self.layout = layout
         self.histories = histories
         self.idle_ms = 0
@@ -309,6 +310,7 @@ class Audit:
             for text in group.reader.unreadable:
                 yield NotAudited(TRANSACTION_STATE, text)
         yield from chain.from_iterable(log.notes for log in self.group_logs)
+        yield from self._not_compared
         yield from anomalies_not_listed(self.partitions)
         yield from offsets_not_checked(self.partitions)
 
@@ -346,7 +348,8 @@ class Audit:
         ]
         if self.group_logs:
             match = import_module("kaudit.scanning.exactly_once").exactly_once  # few inputs have commits
-            decided: list[Sequence[EvidenceFromOthers]] = match(parts, self.group_logs, self._known_names, self.reads)
+            decided: list[Sequence[EvidenceFromOthers]]
+            decided, self._not_compared = match(parts, self.group_logs, self._known_names, self.reads)
             for own, more in zip(found, decided, strict=True):
                 own.extend(more)
         return found

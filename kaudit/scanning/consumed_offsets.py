@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.model.coordinator import Committed, CommittedBeyondLogEnd
 from kaudit.model.coverage import EndWitness, OffsetClass
-from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
+from kaudit.model.group_commits import CommitsInTransaction, CommittedBelowLogStart, CommittedSteps, NewestCommit
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.share_groups import SharePartition
 from kaudit.partition.audit import PartitionAudit
@@ -27,7 +27,7 @@ def group_logs_of(open_source: OpenSource) -> ReadGroupLogs:
     return read
 
 
-GroupEvidence = CommittedBeyondLogEnd | CommittedSteps | CommitsInTransaction | SharePartition
+GroupEvidence = CommittedBeyondLogEnd | CommittedBelowLogStart | CommittedSteps | CommitsInTransaction | SharePartition
 
 
 def evidence_of_groups(
@@ -41,9 +41,9 @@ def evidence_of_groups(
     where the log has a later leader epoch than the last record that was consumed: a leader begins with all that was below the
     high watermark. Else the copy may lag behind its leader, or be older than __consumer_offsets.
     """
-    outside: dict[tuple[str, int], list[Committed]] = {}
+    outside: dict[tuple[str, int], list[NewestCommit]] = {}
     for commit in chain.from_iterable(log.outside for log in logs):
-        outside.setdefault((commit.topic, commit.partition), []).append(commit.committed)
+        outside.setdefault((commit.topic, commit.partition), []).append(commit)
     names = {name: topic for log in logs for name, topic in log.topic_names.items()}
     names |= {part.directory.topic_id: part.directory.topic for part in parts if part.directory.topic_id is not None}
     read = {log.directory.directory: log for log in logs}
@@ -54,8 +54,14 @@ def evidence_of_groups(
             shares = [replace(share, topic=names.get(share.topic_id)) for share in log.shares]
             found[number] += [*log.steps, *log.pending, *shares]
         commits = outside.get((part.directory.topic, part.directory.partition))
+        start = part.directory.start_offset
+        found[number] += [
+            CommittedBelowLogStart(commit, start)
+            for commit in commits or ()
+            if commit.owner is not None and 0 <= commit.committed.offset < start
+        ]
         if commits and not part.directory.is_fetched and not checkpoints.has_grown(part):
-            found[number] += _compared(part, commits)
+            found[number] += _compared(part, [commit.committed for commit in commits])
     return found
 
 

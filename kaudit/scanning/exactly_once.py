@@ -1,6 +1,6 @@
 """Inputs that groups commit in transactions, held against the outputs: what was processed twice, skipped, or committed outside."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -18,6 +18,7 @@ from kaudit.model.exactly_once import (
     Skipped,
     WentOn,
 )
+from kaudit.model.result import NotAudited
 from kaudit.model.transactional_ids import CONNECT_LEADER, CONNECT_TASK, FLINK, OLD_FLINK, parse_name
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
@@ -149,12 +150,25 @@ def _are_alike(group: str, transactional_id: str) -> bool:
 
 def exactly_once(
     parts: Sequence[PartitionAudit], logs: Sequence[GroupLog], names: Names, open_source: OpenSource
-) -> list[Sequence[ExactlyOnceEvidence]]:
-    """Return for each partition of a scan what its commits show of transactions: of the replica that was read."""
+) -> tuple[list[Sequence[ExactlyOnceEvidence]], list[NotAudited]]:
+    """Return for each partition of a scan what its commits show of transactions: of the replica that was read; and what is not checked."""
     inputs = [log.inputs for log in logs]
     if not any(own.counts.committed or own.counts.aborted or own.plain for own in inputs):
-        return [()] * len(parts)
+        return [()] * len(parts), []
     outputs = TransactionOutputs(part.markers for part in parts if part.markers is not None)
     found = decide(inputs, outputs, names, open_source)
     read = {log.directory.directory: own.evidence for log, own in zip(logs, found, strict=True)}
-    return [read.get(part.directory.directory, ()) for part in parts]
+    notes = [
+        NotAudited(log.directory.name, text)
+        for log, own in zip(logs, found, strict=True)
+        for text in _unchecked(log, own)
+    ]
+    return [read.get(part.directory.directory, ()) for part in parts], notes
+
+
+def _unchecked(log: GroupLog, found: ExactlyOnce) -> Iterator[str]:
+    if found.not_compared:
+        yield f"the outputs of {found.not_compared:,} transactions were not compared, more than are read again (KA915, KA916)"
+    more = sum(log.inputs.more.values())
+    if more:
+        yield f"{more:,} more inputs that were processed twice, skipped or committed outside are counted, not listed (KA915 to KA917)"

@@ -27,7 +27,7 @@ from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.exactly_once import CommitsOutside, ProcessedTwice, Skipped
 from kaudit.model.finding import Finding
-from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps
+from kaudit.model.group_commits import CommitsInTransaction, CommittedBelowLogStart, CommittedSteps
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.record_loss import LeaderHistory
@@ -51,6 +51,7 @@ EvidenceFromOthers = (
     | UnallocatedId
     | CheckpointBeyondLogEnd
     | CommittedBeyondLogEnd
+    | CommittedBelowLogStart
     | CommittedSteps
     | CommitsInTransaction
     | ProcessedTwice

@@ -15,7 +15,7 @@ from kaudit.capture.redacted_files import moved_index, redacted_file
 from kaudit.capture.redacted_segments import Moves
 from kaudit.formats.internal_topics.transaction_state import coordinator_partition
 from kaudit.library import scan
-from kaudit.model.transactional_ids import application_of
+from kaudit.model.transactional_ids import NUMBERED, application_of, parse_name
 from kaudit.results.redaction import Redactor
 from tests.formats.encoders import COMPRESS, batch, message, record
 
@@ -246,6 +246,40 @@ def test_contents_stay_equal_and_different():
         assert sum(map(bytes.__eq__, hashes, values)) <= 3
     assert contents.content(b"") == b""
     assert len(contents.content(b"x" * 1000)) == 1000
+
+
+OPERATOR = "20ba6b65f97481d5570070de90e4e791"
+THREAD = "7f3f8c5e-0b0e-4b6a-9d0c-6f1f2a3b4c5d"
+BY_PROGRAM = {
+    "Kafka Streams, exactly_once_v2": [f"orders-app-{THREAD}-1", f"orders-app-{THREAD}-2"],
+    "Kafka Streams, exactly_once": ["orders-app-0_1", "orders-app-1_12"],
+    "Flink KafkaSink": ["shop2-3-17", "shop2-3-18"],
+    "Flink FlinkKafkaProducer": [f"Sink: out-{OPERATOR}-3", f"Sink: out-{OPERATOR}-44"],
+    "ksqlDB query": ["_confluent-ksql-shop_query_CTAS_T_3-0_1", "_confluent-ksql-shop_query_CTAS_T_3-0_2"],
+    "ksqlDB command topic": ["shop-migration-producer"],
+    "Iceberg Kafka Connect sink": [f"sink-worker-txn-{THREAD}-1", f"sink-worker-txn-{THREAD}-2"],
+    "Kafka Connect leader": ["connect-cluster-shop"],
+    "Beam KafkaIO": ["producer_3_for_shop", "producer_12_for_shop"],
+    "Spring listener": ["tx.group.orders.1", "tx.group.orders.2"],
+    NUMBERED: ["tx-shop-7", "tx-shop-12"],
+}
+
+
+@pytest.mark.parametrize("program", BY_PROGRAM)
+def test_a_transactional_id_keeps_the_form_of_its_program(program):
+    names, redactor = BY_PROGRAM[program], Redactor(SECRET)
+    hashes = [redactor.name("transactional_id", name) for name in names]
+    assert len(set(hashes)) == len(names)
+    before, after = map(parse_name, names), [parse_name(hashed) for hashed in hashes]
+    assert all(one and other and one.format is other.format for one, other in zip(before, after, strict=True))
+    assert {one.format.program for one in after if one} == {program}
+    assert len({one.application for one in after if one}) == 1
+    # what is of one member stays so
+    members = [len({parsed.member for name in named if (parsed := parse_name(name))}) for named in (names, hashes)]
+    assert members[0] == members[1]
+    for name, hashed in zip(names, hashes, strict=True):
+        assert coordinator_partition(name) == coordinator_partition(hashed)
+        assert not {word for word in ("orders", "shop", "out", "sink", "group", THREAD, OPERATOR) if word in hashed}
 
 
 def test_a_transactional_id_stays_in_its_partition_and_its_application():

@@ -102,6 +102,8 @@ CONTRACT = {
     "KA901": ("two-writers-of-one-offset", {"error"}),
     "KA902": ("committed-offset-set", {"note"}),
     "KA903": ("removed-offset-read-again", {"warning"}),
+    "KA904": ("committed-below-log-start", {"warning"}),
+    "KA905": ("commits-never-decided", {"warning"}),
     "KA910": ("share-records-archived", {"warning"}),
     "KA911": ("share-records-stay-acquired", {"warning"}),
     "KA912": ("share-start-jumped", {"warning", "note"}),

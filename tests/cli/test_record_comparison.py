@@ -155,6 +155,20 @@ def test_paths_lead_into_what_a_schema_describes(kaudit, tmp_path):
     shown = kaudit("diff", "--by", "records", "--identity", "value:id", "--schema", tmp_path / "order.avsc", *sides)
     assert shown.code == 0
     assert "1 record without a part of value:id" in shown.out
-    assert kaudit("diff", "--by", "records", "--identity", "value:id", *sides).code == 1
+    without = kaudit("diff", "--by", "records", "--identity", "value:id", "--topic", "orders", *sides)
+    assert without.code == 1
     refused = kaudit("diff", "--by", "records", "--schema", tmp_path / "none.avsc", *sides)
     assert refused.code == 2
+
+
+def test_nothing_in_common_suggests_another_identity(kaudit, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    for side, headers in (("source", []), ("target", [(b"__replicator_id", b"1")])):
+        place = tmp_path / side / "orders-0"
+        place.mkdir(parents=True)
+        (place / f"{0:020d}.log").write_bytes(encoders.batch([encoders.record(0, 0, b"k", b"v", headers)]))
+    sides = [str(tmp_path / side) for side in ("source", "target")]
+    shown = kaudit("diff", "--by", "records", *sides)
+    assert shown.code == 1
+    assert "no record on both by key,value,headers,timestamp" in shown.out
+    assert kaudit("diff", "--by", "records", "--identity", "key,value,timestamp", *sides).code == 0

@@ -3,9 +3,11 @@
 Producers write to `primary` while MirrorMaker is killed, stopped and started again; a group commits offsets on the way.
 tests/data/mirrors/NAME.tar.xz has the log directories of both brokers after a clean stop, and truth.json: what consumers
 of another client read of each topic on both sides, and MirrorMaker's own offset syncs and checkpoints. It needs Java 17, Maven
-and two minutes for each, and is no part of the tests.
+and two minutes for each, and is no part of the tests; `.ci/full mirror` compares fresh ones with
+the ledger.
 """
 
+import argparse
 import io
 import json
 import shutil
@@ -355,13 +357,17 @@ def record(settings: Mapping[str, object], kept: Path) -> dict[str, object]:
 
 def main() -> None:
     """Record the settings named, or all of them."""
-    DATA.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[1:] or SETTINGS:
+    parser = argparse.ArgumentParser(prog="python -m tests.live_brokers.mirror_maker", description="Mirror and record.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(SETTINGS)}; default: all")
+    parser.add_argument("--into", type=Path, default=DATA, metavar="DIRECTORY", help="where recordings go")
+    chosen = parser.parse_args()
+    chosen.into.mkdir(parents=True, exist_ok=True)
+    for name in chosen.names or SETTINGS:
         with tempfile.TemporaryDirectory(prefix="kaudit-mirrors-") as folder:
             kept = Path(folder)
             truth = record(SETTINGS[name], kept)
             (kept / "truth.json").write_text(json.dumps(truth))
-            with tarfile.open(DATA / f"{name}.tar.xz", "w:xz", preset=9) as archive:
+            with tarfile.open(chosen.into / f"{name}.tar.xz", "w:xz", preset=9) as archive:
                 for path in sorted(kept.rglob("*")):
                     archive.add(path, path.relative_to(kept), recursive=False, filter=_nobodys)
         sys.stderr.write(f"{name}\n")

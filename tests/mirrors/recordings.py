@@ -1,14 +1,17 @@
 """The recordings of MirrorMaker 2 in tests/data/mirrors, and what consumers read while they were made."""
 
 import json
+import os
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kaudit.diff.records.group_offsets import GroupOffset
 from tests.mirrors.truth import Place
 
-DATA = Path(__file__).parents[1] / "data" / "mirrors"
+DATA = Path(os.environ.get("KAUDIT_MIRRORS", Path(__file__).parents[1] / "data" / "mirrors"))
+"""The variable names recordings that were made anew: `.ci/full mirror`."""
 NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.tar.xz")))
 SOURCE, TARGET, PREFIX = "primary", "backup", "primary."
 
@@ -46,17 +49,20 @@ class Recording:
         """Source and target place of records, as MirrorSourceConnector noted them."""
         return [((part, at), (part, to)) for name, part, at, to in self._truth["offset_syncs"] if name == topic]
 
-    def checkpoints(self, group: str) -> list[tuple[str, int, int, int]]:
-        """(topic of the source, partition, source offset, target offset) of a group, as MirrorCheckpointConnector noted them."""
+    def checkpoints(self, topic: str) -> list[tuple[str, int, int, int]]:
+        """(name, partition, source offset, target offset) of what MirrorCheckpointConnector noted; `name` is that in `committed`."""
         return [
-            (topic.removeprefix(PREFIX), part, at, to)
-            for name, topic, part, at, to in self._truth["checkpoints"]
-            if name == group
+            (str(number), part, at, to)
+            for number, (_, name, part, at, to) in enumerate(self._truth["checkpoints"])
+            if name == PREFIX + topic
         ]
 
-    def committed(self, side: str, group: str) -> list[tuple[str, int, int]]:
-        """(topic, partition, offset) of a group on one side."""
-        return [(topic, part, at) for topic, part, at in self._truth["groups"][side][group]]
+    def committed(self) -> list[GroupOffset]:
+        """The source offset of every checkpoint, as of a group of its own."""
+        return [
+            GroupOffset(str(number), topic.removeprefix(PREFIX), part, at)
+            for number, (_, topic, part, at, _) in enumerate(self._truth["checkpoints"])
+        ]
 
 
 def _places(by_partition: Mapping[str, list[tuple[int, int]]]) -> dict[Place, int]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kaudit.diff.records.group_offsets import translated
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.record_ledger import LedgerRequest, record_ledger
 from kaudit.model.ledger import TopicLedger, mapped_ranges
@@ -31,7 +32,10 @@ def ledgers(recording, isolation):
     options = ScanOptions([side.path for side in sides], jobs=1)
     request = LedgerRequest(read_committed=isolation == "read_committed")
     with record_ledger(options, sides, request, SilentProgress()) as result:
-        return {each.source: (each, dict(pairs_of(each))) for each in result.ledgers if each.source in recording.topics}
+        own = [each for each in result.ledgers if each.source in recording.topics]
+        return {
+            each.source: (each, dict(pairs_of(each)), list(translated([each], recording.committed()))) for each in own
+        }
 
 
 def pairs_of(ledger: TopicLedger) -> Iterator[tuple[Place, Place]]:
@@ -61,7 +65,7 @@ def counts(read: Read) -> dict[str, int]:
 
 def test_records_are_counted_as_consumers_read_them(recording, isolation, ledgers):
     for topic in recording.topics:
-        ledger, _ = ledgers[topic]
+        ledger, _, _ = ledgers[topic]
         assert ledger.target == PREFIX + topic
         new = ledger.cleaned + ledger.only_in_target + ledger.ahead
         found = {name: getattr(ledger, name) for name in ("matched", "missing", "pending", "repeated")} | {"new": new}
@@ -71,7 +75,7 @@ def test_records_are_counted_as_consumers_read_them(recording, isolation, ledger
 
 def test_the_map_leads_to_the_first_copy_of_each_record(recording, isolation, ledgers):
     for topic in recording.topics:
-        _, mapped = ledgers[topic]
+        _, mapped, _ = ledgers[topic]
         copies = recording.read(topic, isolation).copies()
         assert {place: mapped[place] for place, found in copies.items() if found} == {
             place: found[0] for place, found in copies.items() if found
@@ -80,7 +84,7 @@ def test_the_map_leads_to_the_first_copy_of_each_record(recording, isolation, le
 
 def test_the_map_agrees_with_every_offset_sync(recording, isolation, ledgers):
     for topic in recording.topics:
-        ledger, mapped = ledgers[topic]
+        ledger, mapped, _ = ledgers[topic]
         read = recording.read(topic, isolation)
         for source, (part, at) in recording.offset_syncs(topic):
             again = any(
@@ -90,3 +94,15 @@ def test_the_map_agrees_with_every_offset_sync(recording, isolation, ledgers):
             )
             # compacted records and those of aborted transactions are on one side only
             assert source not in read.source or (part, at) not in read.target or again or mapped[source] == (part, at)
+
+
+def test_groups_go_on_with_their_first_unread_record_and_no_earlier_than_at_a_checkpoint(recording, isolation, ledgers):
+    for topic in recording.topics:
+        copies = recording.read(topic, isolation).copies()
+        found = {each.group: each.offset for each in ledgers[topic][2]}
+        for group, part, offset, checkpoint in recording.checkpoints(topic):
+            unread = [own for (source, at), own in copies.items() if own and source == part and at >= offset]
+            end = max(own[-1][1] for (source, _), own in copies.items() if own and source == part) + 1
+            # a record that was mirrored again is read again, where MirrorMaker goes by its last copy
+            assert found[group] == min([own[0][1] for own in unread], default=end), (topic, group)
+            assert found[group] >= checkpoint or any(len(own) > 1 for own in unread), (topic, group)

@@ -138,6 +138,19 @@ def test_the_surest_ranges_with_the_most_records_are_shown():
     )
 
 
+@pytest.mark.parametrize(("counts", "exhaustive"), [
+    ({"records": 1 << 20}, True), ({"records": (1 << 20) + 1}, False), ({"more": 1}, False),
+])  # fmt: skip
+def test_what_was_not_compared_with_all_before_it_is_a_lower_bound(counts, exhaustive):
+    text = text_of(total(0, repeated=7), total(1, **counts))
+    assert text.startswith("7 of " if exhaustive else "at least 7 of ")
+    assert (
+        "with the last 1,048,576 of its partition: repeats from further back may be missing.\n" in text
+    ) is not exhaustive
+    shown = json.loads("".join(document([], lambda: listing(total(1, **counts)), "x")))["summary"]
+    assert shown["exhaustive"] is exhaustive
+
+
 @pytest.mark.parametrize(("numbers", "more"), [([2], ""), ([2, 5], " and 1 more"), ([2, 5, 9], " and 2 more")])
 def test_compacted_partitions(numbers, more):
     text = text_of(total(1), *(total(number, compacted=True) for number in numbers))

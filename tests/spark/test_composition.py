@@ -28,7 +28,7 @@ from tests.logs import BASE_TIMESTAMP, Log, data
 from tests.reading.test_range_joining import plain
 from tests.spark.in_process import asked, findings, histories, joined, load, runs_of, scanned, sorted_rows
 
-SAMPLES = ["compacted", "consumed-offsets", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
+SAMPLES = ["committed-offsets", "compacted", "consumed-offsets", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
            "replicas", "side-files", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
 
 

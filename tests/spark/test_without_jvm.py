@@ -120,7 +120,7 @@ def test_each_job_is_logged_in_a_line_and_what_was_read_counted(local, spark, se
     assert jobs == session.jobs
 
 
-@pytest.mark.parametrize("name", ["coordinator", "hanging-transaction", "producer-ids", "malformed"])
+@pytest.mark.parametrize("name", ["coordinator", "hanging-transaction", "producer-ids", "malformed", "exactly-once"])
 def test_samples(local, spark, name):
     options: dict[str, object] = {"depth": Depth.RECORDS, "chunk_bytes": 500}
     if name == "producer-ids":

@@ -59,6 +59,8 @@ _BY_KIND: Mapping[LogEventKind, Consequence] = {
 }
 _MARKERS_STOPPED = "marker-stopped"
 """The pattern of the only line about a marker after which none follows."""
+_THREAD_FENCED = "streams-fenced"
+"""The pattern of the line after which a thread of Kafka Streams gives its tasks up, and initialises its producer anew."""
 _OF_REPLICAS = (Consequence.TRUNCATED, Consequence.UNCLEAN, Consequence.STATE_REBUILT)
 _NO_TRUNCATION = "truncated-nothing"
 """The pattern of the line by which a truncation changes nothing."""
@@ -195,8 +197,12 @@ class _Incidents:
         self._producers: dict[str, _Producer] = {}
         self._mended: dict[_Where, int] = {}
         """The last place where replicas of a partition were in sync again."""
+        self._begun: dict[str, int] = {}
+        """The last place where a producer was given an epoch, by log."""
         self._groups: dict[Hashable, list[tuple[int, LogEvent]]] = {}
         for place, event in enumerate(events):
+            if event.event in _STARTS_ANEW:
+                self._begun[event.path] = place
             self._producers.setdefault(names.of(event), _Producer()).add(place, event)
             if event.event is _Kind.ISR_EXPANDED:
                 self._mended[event.topic, event.partition] = place
@@ -221,7 +227,12 @@ class _Incidents:
         state = None if topic is None or partition is None else self._states.get((topic, partition))
         outcomes = [Outcome.UNKNOWN]
         if consequence is Consequence.FENCED:
-            outcomes = [_outcome_of_fenced(event, producer, partition_read=state is not None) for event in own]
+            outcomes = [
+                Outcome.SUPERSEDED
+                if event.pattern == _THREAD_FENCED and self._begun.get(event.path, -1) > place
+                else _outcome_of_fenced(event, producer, partition_read=state is not None)
+                for place, event in events
+            ]
         elif consequence in {Consequence.REFUSED, Consequence.FORGOTTEN}:
             read = None if producer_id is None else state
             outcomes = list(self._outcomes(events, producer, producer_id, read))

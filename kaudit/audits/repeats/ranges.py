@@ -115,15 +115,15 @@ class _Open(Struct):
             return Cause.RESTART if begins else again
         if relation is Relation.NO_PRODUCER_ID:
             if self.same_timestamps:
-                soon = _span(first.timestamp, last.timestamp) <= _DELIVERY_TIMEOUT_MS
-                return Cause.RETRY if self.same_layout or soon else Cause.MIRROR
+                return Cause.RETRY if _span(first.timestamp, last.timestamp) <= _DELIVERY_TIMEOUT_MS else Cause.MIRROR
             soon = 0 <= _span(first.original_timestamp, first.timestamp) <= _DELIVERY_TIMEOUT_MS
             return Cause.RETRY if soon and self.same_layout and distinct > 1 else again
         return again
 
-    def confidence(self, cause: Cause) -> Confidence:
+    def confidence(self, cause: Cause, *, has_id: bool) -> Confidence:
+        """Return how certain it is that they repeat the others; `has_id`: their writer gave them ids."""
         first, distinct = self.first.duplicate, len(self.contents)
-        if first.relation is Relation.SAME_SEQUENCE or (self.keeps_time and distinct > 1):
+        if has_id or first.relation is Relation.SAME_SEQUENCE or (self.keeps_time and distinct > 1):
             return Confidence.CERTAIN
         if first.original_transaction_outcome == "aborted":
             return Confidence.LIKELY
@@ -182,7 +182,7 @@ class RangeBuilder:
             original_producer_epoch=first.original_producer_epoch,
             relation=first.relation,
             cause=cause,
-            confidence=Confidence.CERTAIN if id_of is not None else found.confidence(cause),
+            confidence=found.confidence(cause, has_id=id_of is not None),
             same_timestamps=found.same_timestamps,
             differs_in=", ".join(sorted(found.differs_in)[:MOST_DIFFERENCES]) or None,
             recognisable_by=", ".join(self._marks(found, id_of)) or None,

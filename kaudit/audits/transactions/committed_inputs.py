@@ -69,10 +69,17 @@ class _Place(Struct):
     ranges: "deque[_Range]" = field(default_factory=lambda: deque(maxlen=_MOST_RANGES))
     jumped: Skipped | None = None
     aborted: list[tuple[InputRange, EndOfTransaction]] = field(default_factory=list)
+    covered: int = 0
+    """No range ends above."""
     pending: int | None = None
     """The last offset that a transaction has which is not yet ended."""
     twice: int = -1
     """The number of its last entry among those of inputs processed twice."""
+
+    def cover(self, own: _Range) -> None:
+        """Remember inputs that were committed."""
+        self.ranges.append(own)
+        self.covered = max(self.covered, own.end)
 
     def restart(self, commit: CommitRecord) -> None:
         """Begin again: what is processed from here on is meant to be."""
@@ -80,7 +87,7 @@ class _Place(Struct):
         self.own.clear()
         self.ranges.clear()
         self.aborted.clear()
-        self.jumped, self.twice = None, -1
+        self.jumped, self.twice, self.covered = None, -1, 0
 
 
 class _Group(Struct):
@@ -212,7 +219,8 @@ class CommittedInputs(Struct):
             counts.committed, counts.inputs_committed = counts.committed + 1, counts.inputs_committed + inputs
         else:
             counts.aborted, counts.inputs_aborted = counts.aborted + 1, counts.inputs_aborted + inputs
-        self._list(InputTransaction(marker.producer_id, pending.epoch, pending.begun_ms, end, outcome, ranges))
+        if self.listed:
+            self._list(InputTransaction(marker.producer_id, pending.epoch, pending.begun_ms, end, outcome, ranges))
 
     def _commit(self, place: _Place, commit: CommitRecord, seen: int | None, end: EndOfTransaction) -> InputRange:
         """Apply a commit of a transaction; return the inputs that it has."""
@@ -230,11 +238,11 @@ class CommittedInputs(Struct):
         if len(place.own) > _MOST_RANGES:
             del place.own[next(iter(place.own))]
         if found.first is not None and found.first < to:
-            if before is None or to > before:
+            if found.first < place.covered and (before is None or to > before):
                 self._overlap(place, found, end)
-            place.ranges.append(_Range(found.first, to, end))
+            place.cover(_Range(found.first, to, end))
         elif found.first is None:
-            place.ranges.append(_Range(max(to - 1, 0), to, end))
+            place.cover(_Range(max(to - 1, 0), to, end))
         if not is_late:
             self._after_jump(place, found)
             self._after_abort(place, found, end)

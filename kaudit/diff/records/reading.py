@@ -30,7 +30,7 @@ CUT_RECORDS = 1 << 19
 """A place is noted after so many records of a partition: rows between two of them fit into memory."""
 _BATCH_BYTES = 1 << 20
 """Bytes of batches that are decoded at once."""
-_HELD_ROWS = 1 << 16
+_HELD_ROWS = 1 << 17
 _ALL = 2**63 - 2
 
 

@@ -108,10 +108,17 @@ def parse_identity(text: str) -> Identity:
     return Identity(text, (tuple(sorted(parts, key=_order)),))
 
 
-_REPEATED_CHANGES = Identity(
-    "debezium",
-    ((_KEY, Part(Of.SNAPSHOT_ROW, path=("payload",))), (_KEY, Part(Of.SNAPSHOT_ROW)), *PRESETS["debezium"]),
-)
+def _changes(*envelope: str) -> Iterable[tuple[Part, ...]]:
+    """Several changes of one statement may have one place in the log (PostgreSQL's COPY), and tables may have no key: rows count, too."""
+    values = {name: Part(Of.VALUE_PATH, path=(*envelope, name)) for name in ("op", "before", "after")}
+    source = Part(Of.DEBEZIUM, path=(*envelope, "source"))
+    yield _KEY, Part(Of.SNAPSHOT_ROW, path=envelope)
+    yield _KEY, *values.values(), source
+    yield _KEY, values["op"], values["after"], source
+    yield _KEY, values["op"], source
+
+
+_REPEATED_CHANGES = Identity("debezium", (*_changes("payload"), *_changes()))
 
 
 def parse_identity_in_log(text: str) -> Identity:

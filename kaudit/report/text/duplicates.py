@@ -77,6 +77,7 @@ def _summary(listing: DuplicateListing, isolation_level: str) -> Row:
         "isolation_level": isolation_level,
         "compared": "records",
         "window": WINDOW,
+        "exhaustive": _is_exhaustive(listing.totals),
         "incomplete": listing.scan.incomplete,
         "not_compared": [note.to_dict() for note in not_compared(listing)],
         "partitions": [structs.asdict(total) | {"counts": structs.asdict(total.counts)} for total in listing.totals],
@@ -93,7 +94,8 @@ def summary_text(listing: DuplicateListing, console: Console, isolation_level: s
     doubtful = counts.by_confidence.get(Confidence.POSSIBLE.value, 0)
     repeated = counts.repeated - doubtful
     verb = "repeats an earlier one" if repeated == 1 else "repeat earlier ones"
-    text = f"{repeated:,} of {plural(records, 'record')} {verb} (as isolation.level={isolation_level} is given them)"
+    least = "" if _is_exhaustive(totals) else "at least "
+    text = f"{least}{repeated:,} of {plural(records, 'record')} {verb} (as isolation.level={isolation_level} is given them)"
     yield from (console.paint(line, Style.STRONG) + "\n" for line in console.wrap(text))
     if doubtful:
         verb = "equals an earlier one" if doubtful == 1 else "equal earlier ones"
@@ -219,6 +221,8 @@ def _remarks(totals: Sequence[PartitionTotal], counts: DuplicateCounts) -> Itera
         yield f"Not recognised by sequence: {', '.join(parts)}."
     if counts.repeated > counts.dropped_by_key:
         yield f"Not recognised by key: {counts.repeated - counts.dropped_by_key} have no key."
+    if not _is_exhaustive(totals):
+        yield f"Each record was compared with the last {WINDOW:,} of its partition: repeats from further back may be missing."
     compacted = [f"{total.topic}-{total.partition}" for total in totals if total.compacted]
     if compacted:
         more = f" and {len(compacted) - 1} more" if len(compacted) > 1 else ""
@@ -230,6 +234,11 @@ def _counts(totals: Iterable[PartitionTotal]) -> DuplicateCounts:
     for total in totals:
         counts.merge(total.counts)
     return counts
+
+
+def _is_exhaustive(totals: Iterable[PartitionTotal]) -> bool:
+    """Whether every record was compared with all before it, and every repeat kept."""
+    return all(total.records <= WINDOW and not total.more for total in totals)
 
 
 def _sum(totals: Iterable[PartitionTotal], name: str) -> int:

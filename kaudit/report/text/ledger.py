@@ -63,6 +63,10 @@ def _places(what: str, ranges: Sequence[RecordRange | RepeatedRange]) -> str:
 def _context(ledger: TopicLedger) -> str:
     """Return what both have in common, and what is no difference."""
     parts = [f"{plural(ledger.matched, 'record')} on both by {ledger.identity}"]
+    if not ledger.matched and ledger.source_counts.records and ledger.target_counts.records:
+        parts = [
+            f"no record on both by {ledger.identity}: if a mirror changes some parts of records, name the others with --identity"
+        ]
     others = (
         (ledger.pending, "after the last that both have: the target has not copied them yet"),
         (ledger.ahead, "of the target after the last that both have"),
@@ -71,6 +75,8 @@ def _context(ledger: TopicLedger) -> str:
         (ledger.cleaned, "that the log cleaner may have removed"),
     )
     parts += [f"{count:,} {what}" for count, what in others if count]
+    if not ledger.matched:
+        parts.append("copies that have other headers or timestamps are compared with --identity key,value")
     return "; ".join(parts)
 
 

@@ -143,6 +143,35 @@ def test_a_second_snapshot_repeats_the_rows_of_the_first(tmp_path):
     ]
 
 
+def test_rows_that_one_statement_wrote_have_one_place_and_are_no_repeats(tmp_path):
+    """debezium/debezium #7531: the rows of a COPY have one lsn; a table may have no key, and equal rows."""
+
+    def row(number):
+        return None, json.dumps({"op": "c", "after": {"a": number % 7}, "source": {"lsn": 5}, "ts_ms": 1}).encode()
+
+    assert ranges_of(written(tmp_path, numbered(row, range(7), 0, 1))) == []
+    (tmp_path / "more").mkdir()
+    found = ranges_of(written(tmp_path / "more", numbered(row, range(8), 0, 1)))
+    assert [facts(each) for each in found] == [(7, 0, 1, "unknown", "possible")]
+
+
+@pytest.mark.parametrize("depth", [50, 900, 5000])
+def test_values_that_are_nested_deeply(tmp_path, depth):
+    def made(mark):
+        deep = b'{"a":' * depth + b"%d" % mark + b"}" * depth
+        return lambda number: (b"%d" % number, b'{"op":"c","source":{"lsn":%d},"ts_ms":%s}' % (number + 1, deep))
+
+    found = ranges_of(written(tmp_path, numbered(made(1), range(4), 0, 1), numbered(made(2), range(4), 4, 2)), "key")
+    assert [each.record_count for each in found] == [4]
+    assert str(found[0].differs_in).startswith("value")
+
+
+def test_a_mirror_that_began_again_without_producer_ids(tmp_path):
+    """Connect's producers have none by default before 3.x; the timestamps span more than a client may retry."""
+    first = sent(-1, -1, -1, TEXTS, T, MINUTE)
+    assert [facts(found) for found in ranges_of(log_of(tmp_path, *first, *first))] == [(5, 0, 5, "mirror", "certain")]
+
+
 def outbox(number, trace=b"1"):
     return b"order", b"paid %d" % number, ((b"id", b"evt-%d" % number), (b"traceparent", trace))
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.audits.log_events.incidents import logged_incidents
 from kaudit.formats.application_log.patterns import read_pattern_file
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import Client, LogEvent
+from kaudit.model.logged_incidents import Consequence, Outcome
 
 DATA = Path(__file__).parents[2] / "data"
 SERVER_LOGS = sorted((DATA / "server-logs").glob("*/*.server-logs.tar.xz"))
@@ -65,6 +67,29 @@ def test_the_refused_sequence(name: str) -> None:
 def test_the_fenced_producer(name: str) -> None:
     events, _ = client_log(name)
     assert {"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"} & {event.error for event in events}
+
+
+@pytest.mark.parametrize("release", ["3.9.1", "4.1.1"])
+def test_a_streams_thread_that_was_fenced_and_began_anew(release: str) -> None:
+    """A process of Streams (exactly_once_v2) stood still for longer than its transaction's timeout, and then went on."""
+    events, _ = client_log(f"streams-{release}")
+    assert {event.client for event in events} == {"java"}
+    told = [(event.event, event.producer_epoch) for event in events if event.producer_epoch is not None or event.error]
+    fenced = [place for place, (kind, _) in enumerate(told) if kind == "fenced_producer"]
+    assert len(fenced) == 1
+    assigned = [(place, epoch) for place, (kind, epoch) in enumerate(told) if kind == "producer_id_assigned"]
+    (first, begun), (second, anew) = assigned
+    assert first < fenced[0] < second
+    assert begun is not None
+    assert anew is not None
+    assert begun < anew
+    # what was in its transaction is processed again: the log shows that nobody has to do anything
+    (incident,) = logged_incidents(events, {})
+    assert (incident.consequence, incident.outcome) == (Consequence.FENCED, Outcome.SUPERSEDED)
+    (incident,) = logged_incidents(
+        events[: events.index(next(each for each in events if each.event == "fenced_producer")) + 1], {}
+    )
+    assert incident.outcome is Outcome.UNKNOWN
 
 
 def test_one_release_says_the_same_in_every_layout() -> None:

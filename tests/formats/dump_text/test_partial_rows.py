@@ -1,11 +1,13 @@
 """Rows that a terminal cut, or wrapped, and payloads that look like either."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kaudit.formats.dump_text import lines as dump_lines
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpFile, DumpNote, DumpRecord, DumpRow, NoteKind
@@ -159,13 +161,23 @@ def test_what_is_in_the_text_after_a_whole_record_is_no_text_of_it():
     assert [row.payload for row in rows if isinstance(row, DumpRecord)] == [b"v0"]
 
 
-def test_reading_ahead_in_vain_takes_no_more_than_linear_time():
-    """Each record says that it has two gigabytes more: where its text ends is looked for a few times only."""
+def test_reading_ahead_in_vain_takes_no_more_than_linear_time(monkeypatch):
+    """Each record says that it has two gigabytes more: where its text ends is looked for a few times only, over a few lines."""
     line = b"| offset: 5 CreateTime: 1 keySize: -1 valueSize: 2000000000 sequence: 0 headerKeys: [] payload: x\n"
-    text = BATCH.format(0, 0).encode() + line * 40_000
-    lines = DumpLines()
-    count = sum(1 for _ in lines.feed(text[:-1].split(b"\n"))) + sum(1 for _ in lines.finish())
-    assert count == 40_001
+    monkeypatch.setattr(dump_lines, "_MAX_DOUBT_BYTES", 100 * len(line))
+    row, parsed = DumpLines._row, Counter[int]()
+
+    def counted(lines, line, number):
+        parsed[total] += 1
+        return row(lines, line, number)
+
+    monkeypatch.setattr(DumpLines, "_row", counted)
+    for total in (4_000, 8_000):
+        text = BATCH.format(0, 0).encode() + line * total
+        lines = DumpLines()
+        count = sum(1 for _ in lines.feed(text[:-1].split(b"\n"))) + sum(1 for _ in lines.finish())
+        assert count == total + 1
+    assert parsed[8_000] - parsed[4_000] == 4_000  # each further line once
 
 
 def test_headers_of_files_stay_rows():
