@@ -35,6 +35,7 @@ TOPIC_AUTHORIZATION_FAILED = 29
 
 @pytest.fixture(autouse=True)
 def _collected():
+    gc.freeze()  # what other tests have left is not searched
     yield
     gc.collect()
 

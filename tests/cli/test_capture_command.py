@@ -18,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture(autouse=True)
 def _collected():
+    gc.freeze()  # what other tests have left is not searched
     yield
     gc.collect()
 

@@ -115,7 +115,8 @@ class _Open(Struct):
             return Cause.RESTART if begins else again
         if relation is Relation.NO_PRODUCER_ID:
             if self.same_timestamps:
-                return Cause.RETRY if _span(first.timestamp, last.timestamp) <= _DELIVERY_TIMEOUT_MS else Cause.MIRROR
+                soon = _span(first.timestamp, last.timestamp) <= _DELIVERY_TIMEOUT_MS
+                return Cause.RETRY if soon and self.same_layout else Cause.MIRROR
             soon = 0 <= _span(first.original_timestamp, first.timestamp) <= _DELIVERY_TIMEOUT_MS
             return Cause.RETRY if soon and self.same_layout and distinct > 1 else again
         return again

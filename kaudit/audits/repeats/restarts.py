@@ -96,14 +96,16 @@ class RestartTracker:
             return
         starts = np.flatnonzero((runs["first_sequence"] == 0) & ~runs["is_transactional"])
         ids, epochs = runs["producer_id"].take(starts).tolist(), runs["producer_epoch"].take(starts).tolist()
+        places: dict[tuple[int, int], int] = {}
         for producer_id, epoch, place in zip(ids, epochs, runs["boundary_start"].take(starts).tolist(), strict=True):
-            if (producer_id, epoch) in self._first:
-                continue
-            if len(self._first) == MAX_PRODUCERS:
-                self._too_many = True
-                self._first.clear()
-                return
-            self._first[producer_id, epoch] = BoundaryBatch._make(boundary.item(place))
+            if (producer_id, epoch) not in self._first:
+                places.setdefault((producer_id, epoch), place)
+        if len(self._first) + len(places) > MAX_PRODUCERS:
+            self._too_many = True
+            self._first.clear()
+            return
+        batches = boundary.rows(np.fromiter(places.values(), np.intp, len(places))).tolist()
+        self._first.update(zip(places, map(BoundaryBatch._make, batches), strict=True))
 
     def restarts(self, table: Rows) -> tuple[list[Restart], int]:
         """Return the producers that begin after the end of others, and how many more there are.

@@ -164,6 +164,8 @@ def _cause(found: RepeatedRange) -> str:
             )
         )
         return f"restart: producer {new} begins with what producer {old} had written"
+    if found.cause is Cause.MIRROR and found.relation is Relation.NO_PRODUCER_ID:
+        return "mirror that began again, or a client without idempotence that sent them again in other batches"
     return _CAUSES[found.cause]
 
 

@@ -172,6 +172,14 @@ def test_a_mirror_that_began_again_without_producer_ids(tmp_path):
     assert [facts(found) for found in ranges_of(log_of(tmp_path, *first, *first))] == [(5, 0, 5, "mirror", "certain")]
 
 
+def test_a_real_mirror_that_was_killed_and_began_again():
+    """tests/data/mirrors/killed: MirrorMaker 2 wrote the source's first 73, 87 and 160 records again, without producer ids."""
+    found = ranges_of("tests/data/mirrors/killed.tar.xz!/backup")
+    there = [each for each in found if each.record_count > 50]
+    assert [facts(each)[:3] for each in there] == [(147, 74, 73), (173, 86, 87), (320, 160, 160)]
+    assert {(each.cause.value, each.confidence.value) for each in there} == {("mirror", "certain")}
+
+
 def outbox(number, trace=b"1"):
     return b"order", b"paid %d" % number, ((b"id", b"evt-%d" % number), (b"traceparent", trace))
 
