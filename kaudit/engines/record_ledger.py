@@ -311,9 +311,9 @@ class _Run:
         shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
         for number in rows_of.numbers() if other.cleaned.any() else ():
             for rows in rows_of.parts(number):
-                write(note_keys(rows[other.cleaned[numbers_of(rows["place"])]], own.bounds.after, keyed, shift))
+                write(note_keys(rows[other.cleaned[numbers_of(rows["place"])]], own.bounds.outside, keyed, shift))
         for number in keyed.numbers():
-            for places in superseded(keyed, number, own.bounds.after):
+            for places in superseded(keyed, number, own.bounds.outside):
                 write(places)
             keyed.remove(number)
         return found

@@ -1,6 +1,7 @@
 """Leader epochs of a partition: where each begins, and what producers and other copies show at a change."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -69,9 +70,17 @@ def copies_between(changes: Iterable[OtherCopies], older: int, newer: int) -> li
     return [change for change in changes if older < change.leader_epoch <= newer]
 
 
+MOST_UNHEARD = 100
+"""Leader epochs named of those between two: a damaged log may claim any epoch."""
+
+
 def unheard(known: int, epoch: int, leaders: Mapping[int, int]) -> list[int]:
-    """Return the leader epochs after `known` and before `epoch` under which a broker may have led. `leaders` by leader epoch."""
-    return [each for each in range(known + 1, epoch) if leaders.get(each) != NO_LEADER]
+    """Return the leader epochs after `known` and before `epoch` under which a broker may have led, in order: the MOST_UNHEARD newest.
+
+    `leaders` by leader epoch.
+    """
+    newest_first = (each for each in range(epoch - 1, known, -1) if leaders.get(each) != NO_LEADER)
+    return list(islice(newest_first, MOST_UNHEARD))[::-1]
 
 
 def log_end_of(epoch: int, leader: str | None) -> str:

@@ -158,7 +158,7 @@ def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(parquet, "_table", full)
+    monkeypatch.setattr(parquet, "to_table", full)
     assert write("scan", tmp_path / "a", target) == 2
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
     assert {path.name for path in tmp_path.iterdir()} == {"a", "result"}

@@ -16,17 +16,17 @@ REMOVED = np.dtype([("place", "<u8")])
 """A record that the cleaner of the other side may have removed."""
 _NONE = np.empty(0, dtype=np.uint64)
 
-Afterwards = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
+Outside = Callable[[NDArray[np.uint64]], NDArray[np.bool_]]
 
 
-def note_keys(rows: Rows, after: Afterwards, keyed: Spill, shift: np.uint64) -> NDArray[np.uint64]:
+def note_keys(rows: Rows, outside: Outside, keyed: Spill, shift: np.uint64) -> NDArray[np.uint64]:
     """Write rows (place, other, key) under the first bits of their keys; return the places of those the cleaner removes without a key.
 
     `after` says which places lie after the last that both sides have: nothing has removed them. A tombstone may go by itself when
     delete.retention.ms has passed. Source: LogCleaner, Cleaner.shouldRetainRecord.
     """
     both = rows["other"] != NOWHERE
-    removable = ~both & ~after(rows["place"])
+    removable = ~both & ~outside(rows["place"])
     named = rows["key"] != NO_KEY
     own = np.empty(int(np.count_nonzero(named)), dtype=KEYED)
     own["place"] = rows["place"][named]
@@ -37,7 +37,7 @@ def note_keys(rows: Rows, after: Afterwards, keyed: Spill, shift: np.uint64) -> 
     return found
 
 
-def superseded(keyed: Spill, number: int, after: Afterwards) -> Iterator[NDArray[np.uint64]]:
+def superseded(keyed: Spill, number: int, outside: Outside) -> Iterator[NDArray[np.uint64]]:
     """Yield the places of records of these keys that are followed by one of their key, and of tombstones; memory is one row a key."""
     groups, lasts = _NONE, _NONE
     for rows in keyed.parts(number):
@@ -46,7 +46,7 @@ def superseded(keyed: Spill, number: int, after: Afterwards) -> Iterator[NDArray
     for rows in keyed.parts(number) if len(groups) else ():
         at = np.minimum(np.searchsorted(groups, rows["group"]), len(groups) - 1)
         followed = (groups[at] == rows["group"]) & (rows["place"] <= lasts[at])
-        yield rows["place"][followed & ~after(rows["place"])]
+        yield rows["place"][followed & ~outside(rows["place"])]
 
 
 def _greatest(groups: NDArray[np.uint64], places: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

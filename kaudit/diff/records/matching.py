@@ -67,6 +67,11 @@ class Bounds(NamedTuple):
         found[~removed | (found == NOWHERE) | (self.alone > found)] = 0
         return found
 
+    def outside(self, found: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Return which places lie after the last of their partition, or in one without any."""
+        alone: NDArray[np.bool_] = self.first[numbers_of(found)] == NOWHERE
+        return alone | self.after(found)
+
     def after(self, found: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Return which places lie after the last of their partition, where there is one."""
         numbers = numbers_of(found)
