@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("kaudit", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "kaudit").rglob("*.md")])
 CITATION = re.compile(r"(?<![\w./*{-])(?:[\w-]+/)*[\w-]+\.(?:md|py)(?![\w*])")
-WRITTEN_BY_USERS = {"audit.py", "table.md", "test_client.py"}
+WRITTEN_BY_USERS = {"audit.py", "table.md", "tables.py", "test_client.py"}
 PLACEHOLDER = re.compile(r"(?:^|/)(?:NAME|ROOM|CODE)\b")
 
 
