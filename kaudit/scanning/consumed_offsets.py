@@ -20,6 +20,8 @@ def group_logs_of(open_source: OpenSource) -> ReadGroupLogs:
     """Return what reads them whenever it is asked."""
 
     def read(questions: Sequence[GroupLogQuestion]) -> Sequence[GroupLog]:
+        if not questions:
+            return []
         from kaudit.scanning.group_log_reading import read_group_log  # noqa: PLC0415 - few inputs have commits
 
         return [read_group_log(question, open_source) for question in questions]

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records, has_one_replica
 from kaudit.audits.replicas.future_records import future_records
-from kaudit.audits.replicas.partition_leaders import leaders_by_epoch
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.record_loss import CutRecords, FreshRecordsDeleted, FutureRecords, LeaderHistory, ReportedChange
@@ -66,6 +65,8 @@ def leaders_if_needed(
     is_cut = history is not None and bool(history.cuts)
     if not is_cut and (compared is None or compared.comparison.relation is not Relation.DIVERGED):
         return {}
+    from kaudit.audits.replicas.partition_leaders import leaders_by_epoch  # noqa: PLC0415 - few audits ask who led: 5 ms
+
     return leaders_by_epoch(metadata, directory.topic_id, directory.partition, open_source)
 
 

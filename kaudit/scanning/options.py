@@ -13,7 +13,6 @@ from kaudit.errors import UsageError
 from kaudit.model.application_logs import ApplicationLogs
 from kaudit.model.json_record import rfc3339
 from kaudit.source.kafka.options import ClusterOptions
-from kaudit.source.layout import PartitionDirectory
 from kaudit.source.option import DeclaredField, Option, declared_fields, milliseconds, parse_int64s, parse_time
 
 _FILTERS, _LOG, _READING = "Filters", "About the log", "Reading"
@@ -214,7 +213,7 @@ class ScanOptions(Struct, frozen=True):
     ] = False
     logs: ApplicationLogs | None = None
     takes_logs: bool = True
-    contents: Callable[[PartitionDirectory], str] | None = None
+    contents: Callable[[Any], str] | None = None  # of a PartitionDirectory: --help lists options without layouts
     listed_transactions: int = 0
     chunk_bytes: int | None = None
 

@@ -269,6 +269,7 @@ EVERYWHERE = {
     "inspect": ("--records LOGS", ("table", "json", "jsonl")),
     "dedup": ("--depth records LOGS", ("table", "json", "jsonl")),
     "groups": ("LOGS", ("table", "json", "jsonl")),
+    "transactions": ("LOGS", ("table", "json", "jsonl")),
     "watch": (
         "--until-idle 1s --metrics-file METRICS --output-format concise:COPY --output-format table:FILE LOGS",
         ("jsonl",),
@@ -303,23 +304,33 @@ class _Marked:
         return value
 
 
-def _marked_ids(key, value, headers):
-    return *rewritten_record("__transaction_state", key, value, _Marked()), headers
+def _marked_names(topic):
+    return lambda key, value, headers: (*rewritten_record(topic, key, value, _Marked()), headers)
+
+
+def _with_marked_names(topic, log):
+    """The bytes of a log of an internal topic, with a mark in each name of its records; end markers name nothing."""
+    found = [batch for _, batch in batches(Path(log).read_bytes())]
+    return b"".join(batch if batch[22] & 0x20 else rewritten(batch, _marked_names(topic)) for batch in found)
 
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
     """Inputs of every kind, with a mark in each name."""
     root = tmp_path_factory.mktemp(f"{MARK}all")
-    decisions = Path("samples/coordinator/__transaction_state-0/00000000000000000000.log").read_bytes()
-    decided = b"".join(rewritten(batch, _marked_ids) for _, batch in batches(decisions))
+    logs = {"__transaction_state": "samples/coordinator", "__consumer_offsets": "samples/exactly-once"}
+    internal = {
+        f"{topic}-0": _with_marked_names(topic, f"{place}/{topic}-0/00000000000000000000.log")
+        for topic, place in logs.items()
+    }
     for name, last in (("zqlogs", 9), ("zqother", 30)):
         log = Log()
         for sequence in (0, 1, 2, 2, last):
             log.append(data(11, 0, sequence, payload=b"zqvalue", key=b"zqkey"))
         log.write(root / name / "zqorders-0")
-        (root / name / "__transaction_state-0").mkdir()
-        (root / name / "__transaction_state-0/00000000000000000000.log").write_bytes(decided)
+        for partition, content in internal.items():
+            (root / name / partition).mkdir()
+            (root / name / partition / "00000000000000000000.log").write_bytes(content)
         (root / name / "zqserver.log").write_text(LOGGED)
     attempts = [
         {"op": "broker", "broker_version": "3.9.1"},

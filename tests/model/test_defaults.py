@@ -8,6 +8,7 @@ import pytest
 from msgspec import Struct
 
 OTHERS = {
+    "ProcessedTwice.transactions": 1,  # the one that it names
     "Console.draws": True,  # a terminal can, unless its encoding cannot
     "ReplicaGap.may_be_compaction": True,  # benefit of the doubt
     "LogClock.exact": True,  # an interval says so

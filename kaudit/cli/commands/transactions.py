@@ -15,7 +15,7 @@ _EXAMPLES = """\b
 Examples:
   kaudit transactions /var/lib/kafka/data
   kaudit transactions --group billing --limit 50 /var/lib/kafka/data
-  kaudit transactions --transactional-id billing-1 --output-format jsonl broker-1 broker-2
+  kaudit transactions --transactional-id billing-1 broker-1 broker-2
 """
 
 
