@@ -4,15 +4,14 @@
 these; then read the diff. tests/test_examples.py fails when they are stale.
 """
 
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from kaudit.checks.registry import CHECKS
+from tests.commands import output_of
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "samples"
@@ -29,19 +28,7 @@ def commands() -> dict[str, str]:
 
 def run(command: str) -> str:
     """What a command given as in the docs prints on both streams, at 76 columns and without colour."""
-    environment = {**os.environ, "COLUMNS": WIDTH, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"}
-    arguments = command.split()[1:]
-    done = subprocess.run(
-        [sys.executable, "-m", "kaudit", *arguments],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    # how long it took is not the same twice
-    return re.sub(r", \d+(\.\d+)? s(?=$|;)", "", done.stdout, flags=re.MULTILINE)
+    return output_of(command.split()[1:], ROOT, {"COLUMNS": WIDTH, "NO_COLOR": "1"})
 
 
 def check_example(code: str, command: str) -> str:

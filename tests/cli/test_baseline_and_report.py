@@ -84,7 +84,7 @@ def test_prune_keeps_what_it_could_not_see(engine, kaudit, known):
     engine.scan_result = results.incomplete()
     assert kaudit("baseline", "prune", "--baseline", known, "/data").code == 4
     engine.scan_result = results.scan_result()
-    assert kaudit("baseline", "prune", "--select", "KA9", "--baseline", known, "/data").code == 2
+    assert kaudit("baseline", "prune", "--select", "KA99", "--baseline", known, "/data").code == 2
     assert kaudit("baseline", "prune", "--select", "KA203", "--baseline", known, "/data").code == 0
     assert known.read_text() == before
 
@@ -117,7 +117,7 @@ def test_a_baseline_is_never_written_into_what_is_audited(engine, kaudit, tmp_pa
         ("KA102", "write CODE=LEVEL"),
         ("KA102=fatal", "there is no level fatal; there are note, warning, error"),
         ("KA102=eror", "did you mean error?"),
-        ("KA9=note", "no check has this code"),
+        ("KA99=note", "no check has this code"),
     ],
 )
 def test_severities_that_cannot_be(engine, kaudit, option, message):

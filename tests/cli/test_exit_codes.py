@@ -144,7 +144,7 @@ def test_nothing_to_audit_is_still_a_document_for_programs(engine, kaudit):
         (["scn"], "Did you mean 'scan'?"),
         (["scan"], "Missing argument 'PATH'"),
         (["scan", "--selct", "KA1", "/data"], "--select"),
-        (["scan", "/data", "--select", "KA9"], "--select KA9: no check has this code, prefix or name"),
+        (["scan", "/data", "--select", "KA99"], "--select KA99: no check has this code, prefix or name"),
         (["scan", "/data", "--select", "duplicate-bach"], "did you mean duplicate-batch or"),
         (["scan", "/data", "--ignore", "KA1O1"], "did you mean KA101"),
         (["scan", "/data", "--output-format", "jsno"], "did you mean json"),

@@ -95,7 +95,7 @@ def test_help_and_version_need_no_sound_configuration(kaudit, here):
         ("[topics.orders]\nignore = ['KA102']", "write a table with codes and a reason"),
         ("[[topics.orders.ignore]]\ncodes = ['KA102']", "ignore.reason: say why"),
         ("[[topics.orders.ignore]]\nreason = 'x'", "ignore.codes: write a list"),
-        ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = ['KA9']", "no check has this code, prefix or name"),
+        ("[[topics.orders.ignore]]\nreason = 'x'\ncodes = ['KA99']", "no check has this code, prefix or name"),
         ("[topics]\norders = 1", "topics.orders: is not a table"),
         ("[topics.orders]\nexpected-producers = true", "is not a number of producer ids"),
         ("[topics.orders]\nexpected-producers = 'x'", "is not a number of producer ids"),
@@ -123,7 +123,7 @@ def test_mistakes_are_reported_with_their_place(engine, kaudit, here, text, mess
     [
         ("KAUDIT_JOBS", "many", "KAUDIT_JOBS: jobs: "),
         ("KAUDIT_COMPACTED", "maybe", "KAUDIT_COMPACTED=maybe: is neither of"),
-        ("KAUDIT_SELECT", "KA9", "no check has this code"),
+        ("KAUDIT_SELECT", "KA99", "no check has this code"),
     ],
 )
 def test_mistakes_in_the_environment_too(engine, kaudit, here, monkeypatch, name, value, message):
