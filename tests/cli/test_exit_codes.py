@@ -207,10 +207,3 @@ def test_numbers_no_log_can_hold_are_refused(kaudit, tmp_path, command, option, 
     outcome = kaudit(command, option, number, tmp_path)
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
     assert option in outcome.err
-
-
-def test_without_arguments_two_examples(kaudit):
-    outcome = kaudit()
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.count("\n  kaudit ") == 2
-    assert len(outcome.err.splitlines()) < 10
