@@ -11,7 +11,7 @@ from kaudit.model.json_record import rfc3339
 def impact_text(impact: Impact) -> str:
     """Return the cost in one line, e.g. `5 records lost; 2 records were written twice`; empty where there is none."""
     return "; ".join(
-        [*_invisible(impact), *_lost(impact), *_duplicated(impact), *_consumed(impact), *_truncated(impact)]
+        [*_invisible(impact), *_lost(impact), *_duplicated(impact), *consumed(impact), *_truncated(impact)]
     )
 
 
@@ -63,7 +63,8 @@ def _duplicated(impact: Impact) -> Iterator[str]:
         yield f"at least {least:,}, at most {what}" if least else f"at most {what}"
 
 
-def _consumed(impact: Impact) -> Iterator[str]:
+def consumed(impact: Impact) -> Iterator[str]:
+    """Yield what consumers were given again, or never."""
     for number, what in (
         (impact.records_delivered_again_at_most, "delivered to consumers again"),
         (impact.records_skipped_at_most, "skipped by consumers"),

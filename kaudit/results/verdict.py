@@ -1,6 +1,6 @@
 """The verdict over a result: three lines and their numbers, from what findings cost, whatever checks they are of."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from kaudit.model.result import OUTSIDE_TIME, ScanResult, UnlistedFindings
 from kaudit.model.total_impact import impacts_by_partition
 from kaudit.model.transactional_ids import parse_name
 from kaudit.model.verdict import BlockedPartition, PartitionBounds, Verdict
-from kaudit.results.costs import since_text
+from kaudit.results.costs import consumed, since_text
 from kaudit.results.incidents import members
 from kaudit.results.scope import coverage_sentence, extent
 from kaudit.results.selection import count
@@ -66,7 +66,7 @@ def made_verdict(result: ScanResult) -> Verdict:
     cautions = list(dict.fromkeys([*_given([*serious, *held]), *_recoveries(serious)]))
     groups = members(serious)
     first = _first(groups, cautions)
-    costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts)]
+    costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts), *consumed(_of_consumers(impacts.values()))]
     lines = [
         _cost_line(result, costs, all_serious, len(groups) if len(groups) < len(serious) else 0),
         *_blocked_line(blocked),
@@ -127,6 +127,14 @@ def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact]) ->
         )
         known = f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
         yield known if doubled.at_most else f"records may be written twice{where}: how many is not known"
+
+
+def _of_consumers(impacts: Collection[Impact]) -> Impact:
+    """Return what all of them cost consumers."""
+    return Impact(
+        records_delivered_again_at_most=sum(impact.records_delivered_again_at_most or 0 for impact in impacts),
+        records_skipped_at_most=sum(impact.records_skipped_at_most or 0 for impact in impacts),
+    )
 
 
 def _bounds_text(bounds: PartitionBounds) -> str:

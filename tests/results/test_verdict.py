@@ -52,6 +52,10 @@ COSTS = {
     "twice-at-least": ([doubled(7, None)], "at least 7 records written twice in orders-0 (no upper bound) (1 error)"),
     "twice-at-most": ([doubled(0, 4)], "at most 4 records written twice in orders-0 (1 error)"),
     "both": ([lost(1, 1), doubled(1, 1)], "1 record lost in orders-0; 1 record written twice in orders-1 (2 errors)"),
+    "consumers": (
+        [lost(2, 2), Impact(records_delivered_again_at_most=5), Impact(records_delivered_again_at_most=1, records_skipped_at_most=1)],
+        "2 records lost in orders-0; at most 6 records delivered to consumers again; at most 1 record skipped by consumers (3 errors)",
+    ),
     "nothing": ([lost(0, 0), Impact()], "no record is known to be lost or written twice (2 errors)"),
 }  # fmt: skip
 
