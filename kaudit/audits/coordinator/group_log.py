@@ -1,6 +1,7 @@
-"""Reading __consumer_offsets and __share_group_state: one pass over each partition, record by record, for whoever follows groups.
+"""Reading __consumer_offsets, __share_group_state and __remote_log_metadata: one pass over each partition, record by record.
 
-A group and all it commits lie in one partition (GroupMetadataManager.partitionFor), so partitions are read apart from one another.
+A group and all it commits lie in one partition (GroupMetadataManager.partitionFor), and so does all of a partition's remote
+log (RemoteLogMetadataTopicPartitioner), so partitions are read apart from one another.
 """
 
 import base64
@@ -13,7 +14,7 @@ from msgspec import Struct, field
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import WireError
-from kaudit.formats.internal_topics.record_schemas import InternalRecord, parse_keyed_record
+from kaudit.formats.internal_topics.record_schemas import InternalRecord, parse_internal_record, parse_keyed_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
@@ -69,7 +70,7 @@ class TransactionEnd(Struct, frozen=True, gc=False):
 
 
 class GroupRecord(Struct, frozen=True, gc=False):
-    """Any other record, at `offset`: of a group, its members and their assignments, or of a share group's state."""
+    """Any other record, at `offset`: of a group, its members and their assignments, of a share group's state, or of a remote segment."""
 
     offset: int
     timestamp: int
@@ -130,7 +131,7 @@ class GroupLogReader(Struct, frozen=True):
         """Yield the first and the last offset of each batch, or of part of one, and its entries."""
         with closing(self.open_source(segment)) as source:
             if isinstance(source, SegmentText):
-                self._note(f"{segment.path}: commits are not read from texts of kafka-dump-log")
+                self._note(f"{segment.path}: records are not read from texts of kafka-dump-log")
                 return
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 for header in _headers(piece.batches):
@@ -162,7 +163,7 @@ class GroupLogReader(Struct, frozen=True):
             try:
                 known = None if key is None or directory.topic != GROUPS else _commit_key(key)
                 if key is None or known is None:
-                    yield GroupRecord(*place, parse_keyed_record(directory.topic, key, value))
+                    yield GroupRecord(*place, parse_internal_record(directory.topic, key, value))
                 else:
                     content = (None,) if value is None else _commit_value(key, value)
                     yield CommitRecord(*place, *producer, known, *content)

@@ -160,6 +160,11 @@ def parse_framed_record(topic: str, value: Buffer | None) -> InternalRecord:
     return InternalRecord(schema.name, schema.type, version, None, _message(reader, schema, version))
 
 
+def parse_internal_record(topic: str, key: Buffer | None, value: Buffer | None) -> InternalRecord:
+    """Decode a record of any topic that is decoded by its schemas. Raises WireError as the functions above do."""
+    return parse_framed_record(topic, value) if topic in FRAMED else parse_keyed_record(topic, key, value)
+
+
 def parse_control_record(number: int, value: Buffer | None) -> InternalRecord:
     """Decode the value of a control record of KRaft, which begins with its version; `number` is the type in its key.
 

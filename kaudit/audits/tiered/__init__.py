@@ -1,0 +1,1 @@
+"""Segments in remote storage, by __remote_log_metadata (KIP-405)."""
