@@ -52,6 +52,10 @@ _SHARED_HEADINGS = (
     *("Reading", "Live clusters", "Engine", "General"),
 )
 """Headings that several commands have, in the order of --help."""
+_FEW_OPTIONS = 8
+"""Up to this many options --help needs no list of the most used ones."""
+_LINES_BEFORE_EXAMPLES = 2
+"""The mark that keeps lines as they are, and the heading."""
 _NAMES_WIDTH = 24
 """Longer names of options stand on a line of their own."""
 
@@ -128,9 +132,15 @@ class GroupedCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
-        """Write everything, examples before options: they are what most people came for."""
+        """Write everything; the options that most people need and the examples before the lists of all options."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
+        used = most_used(self)
+        if used:
+            with formatter.section("Most used options"):
+                for option, example in used:
+                    formatter.write_dl([(names_of(option).ljust(_NAMES_WIDTH), meaning(option))], col_max=_NAMES_WIDTH)
+                    formatter.write(f"{'':{formatter.current_indent}}  $ {example}\n")  # whole, to copy
         self.format_epilog(ctx, formatter)
         self.format_options(ctx, formatter)
 
@@ -139,20 +149,22 @@ class GroupedCommand(TyperCommand):
         return usage_pieces(self)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002
-        """Write the examples like a section."""
-        if self.epilog:
+        """Write the other examples like a section."""
+        shown = {example for _, example in most_used(self)}
+        lines = [line for line in inspect.cleandoc(self.epilog or "").splitlines() if line.strip() not in shown]
+        if len(lines) > _LINES_BEFORE_EXAMPLES:
             formatter.write_paragraph()
-            formatter.write_text(inspect.cleandoc(self.epilog))
+            formatter.write_text("\n".join(lines))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Write the arguments, then the options, all in the same two columns."""
         sections = {"Arguments": [(metavar(argument), meaning(argument)) for argument in arguments(self)]}
         for heading, options in sections_of(self).items():
-            sections[heading] = [(_names(option), meaning(option)) for option in options]
+            sections[heading] = [(names_of(option), meaning(option)) for option in options]
         about = self.get_help_option(ctx)
         assert isinstance(about, TyperOption)
         last = next(reversed(sections)) if len(sections) > 1 else _OWN
-        sections.setdefault(last, []).append((_names(about), meaning(about)))
+        sections.setdefault(last, []).append((names_of(about), meaning(about)))
         lengths = [len(names) for rows in sections.values() for names, _ in rows]
         width = max(length for length in lengths if length <= _NAMES_WIDTH)
         for heading, rows in sections.items():
@@ -174,6 +186,19 @@ def examples_of(command: TyperCommand) -> list[str]:
     """Return the command lines that --help shows as examples."""
     lines = [line.strip() for line in (command.epilog or "").replace("\b", "").strip().splitlines()]
     return [line for line in lines if line != "Examples:"]
+
+
+def most_used(command: TyperCommand) -> list[tuple[TyperOption, str]]:
+    """Return the options that the first examples introduce, at most three, each with its example; none of few options."""
+    options = {name: param for param in command.params if isinstance(param, TyperOption) for name in param.opts}
+    if len(options) <= _FEW_OPTIONS:
+        return []
+    found: dict[str, tuple[TyperOption, str]] = {}
+    for example in examples_of(command):
+        new = [word for word in example.split() if word in options and options[word].name not in found]
+        if new and example.startswith("kaudit ") and not example.endswith("\\"):
+            found[str(options[new[0]].name)] = (options[new[0]], example)
+    return list(found.values())[:3]
 
 
 def arguments(command: TyperCommand) -> list[TyperArgument]:
@@ -214,7 +239,8 @@ def meaning(param: TyperArgument | TyperOption) -> str:
     return text if param.is_flag or default is None else f"{text} Default: {default}."
 
 
-def _names(option: TyperOption) -> str:
+def names_of(option: TyperOption) -> str:
+    """Return an option's names, the shortest first, with the word that stands for its value."""
     names = ", ".join(sorted(option.opts, key=len))
     return names if option.is_flag else f"{names} {metavar(option)}"
 

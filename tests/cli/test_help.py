@@ -1,4 +1,4 @@
-"""--help: examples, then options under headings, each with a plain word for its value."""
+"""--help: the most used options, examples, then options under headings, each with a plain word for its value."""
 
 import enum
 import re
@@ -17,6 +17,8 @@ def leaves(command, path=()):
     else:
         yield path, command
 
+
+BEFORE_THE_GROUPS = ("Most used options", "Examples", "Arguments")
 
 COMMANDS = dict(leaves(command_tree()))
 every_command = pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -40,7 +42,7 @@ def options_in(lines):
 @every_command
 def test_every_option_stands_under_one_heading_and_no_list_is_long(kaudit, command):
     found = sections(kaudit(*command, "--help").out)
-    listed = {name: options_in(lines) for name, lines in found.items() if name not in ("Examples", "Arguments")}
+    listed = {name: options_in(lines) for name, lines in found.items() if name not in BEFORE_THE_GROUPS}
     known = [max(param.opts, key=len) for param in COMMANDS[command].params if isinstance(param, TyperOption)]
     assert sorted(option for options in listed.values() for option in options) == sorted([*known, "--help"])
     assert max(map(len, listed.values())) <= 12
@@ -67,11 +69,24 @@ def test_choices_are_all_listed_with_the_default_among_them(kaudit, monkeypatch,
             assert f": {', '.join(words[:-1])} or {words[-1]}." in out
 
 
-def test_examples_come_first_and_whole(kaudit):
+def test_the_most_used_options_and_the_examples_come_first_and_whole(kaudit):
     out = kaudit("scan", "--help").out
-    assert list(sections(out))[:3] == ["Examples", "Arguments", "Filters"]
-    shown = sections(out)["Examples"]
-    assert "kaudit scan --topic orders --broker-version 2.8.2 /disk1/kafka /disk2/kafka" in shown
+    assert list(sections(out))[:4] == [*BEFORE_THE_GROUPS, "Filters"]
+    assert options_in(sections(out)["Most used options"]) == ["--topic", "--since", "--output-format"]
+    assert "\n    $ kaudit scan --topic orders /disk1/kafka /disk2/kafka\n" in out
+    assert "kubectl logs kafka-0 | kaudit scan -" in sections(out)["Examples"]
+
+
+@pytest.mark.parametrize(
+    "command", [name for name, each in COMMANDS.items() if each.epilog and len(each.params) > 9], ids=" ".join
+)
+def test_each_of_the_most_used_options_has_an_example_with_it(kaudit, command):
+    shown = re.search(r"^Most used options:\n((?: .*\n)+)", kaudit(*command, "--help").out, re.MULTILINE)
+    assert shown is not None
+    listed = re.findall(r"^  (-\S.*)\n(?:     .*\n)*?    \$ (kaudit .*)$", shown[1], re.MULTILINE)
+    assert 1 <= len(listed) <= 3
+    for names, example in listed:
+        assert any(f" {name} " in f"{example} " for name in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", names))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +109,7 @@ def test_the_reference_has_the_same_headings_in_the_same_order(kaudit, command):
     section = reference().split(f"\n## kaudit {' '.join(command)}\n")[1].split("\n## ")[0]
     found = sections(kaudit(*command, "--help").out)
     assert re.findall(r"^\| ([A-Z][a-z ]+) \| \|$", section, re.MULTILINE) == [
-        name for name in found if name not in ("Examples", "Arguments")
+        name for name in found if name not in BEFORE_THE_GROUPS
     ]
 
 

@@ -14,9 +14,8 @@ from kaudit.cli.settings import settings_of
 _EXAMPLES = """\b
 Examples:
   kaudit diff /backup/broker1 /backup/broker2 /backup/broker3
-  kaudit diff --topic orders --name old=/mnt/b1/kafka --name new=/data/kafka \\
-      /mnt/b1/kafka /data/kafka
-  kaudit diff b1/orders-3 b2/orders-3
+  kaudit diff --topic orders /backup/broker1 /backup/broker2
+  kaudit diff --name old=/mnt/b1 --name new=/mnt/b2 /mnt/b1 /mnt/b2
   kaudit diff before-restart/b1 after-restart/b1
   kaudit diff --fingerprint /data/kafka > site-a.json
   kaudit diff site-a.json /data/kafka

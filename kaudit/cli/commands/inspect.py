@@ -14,7 +14,7 @@ Examples:
   kaudit inspect /var/lib/kafka/data/orders-3
   kaudit inspect --records --around 1200 orders-3/00000000000000001000.log
   kaudit inspect --at 16297 orders-3/00000000000000001000.log
-  kaudit inspect --producer-id 42 --output-format jsonl /var/lib/kafka/data
+  kaudit inspect --output-format jsonl --producer-id 42 /var/lib/kafka/data
 """
 
 

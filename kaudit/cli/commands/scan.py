@@ -13,8 +13,9 @@ from kaudit.scanning.options import ScanOptions
 _EXAMPLES = """\b
 Examples:
   kaudit scan /var/lib/kafka/data
-  kaudit scan --topic orders --broker-version 2.8.2 /disk1/kafka /disk2/kafka
-  kaudit scan --output-format json:report.json --output-format table orders-3
+  kaudit scan --topic orders /disk1/kafka /disk2/kafka
+  kaudit scan --since 2026-11-21T06:00Z /var/lib/kafka/data
+  kaudit scan --output-format html:report.html /var/lib/kafka/data
   kaudit scan server.log app.log orders-3.bak --topic orders --partition 3
   kubectl logs kafka-0 | kaudit scan -
   kaudit scan --digests --output-format json:report.json /var/lib/kafka/data

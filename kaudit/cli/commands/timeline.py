@@ -10,7 +10,8 @@ from kaudit.cli.settings import settings_of
 _EXAMPLES = """\b
 Examples:
   kaudit timeline --producer-id 42 /var/lib/kafka/data
-  kaudit timeline --topic orders --output-format jsonl /data/kafka
+  kaudit timeline --topic orders --partition 3 /var/lib/kafka/data
+  kaudit timeline --output-format jsonl /var/lib/kafka/data
 """
 
 

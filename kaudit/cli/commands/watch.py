@@ -14,7 +14,7 @@ _EXAMPLES = """\b
 Examples:
   kaudit watch /var/lib/kafka/data
   kaudit watch --state /var/lib/kaudit/state --metrics-port 9308 /data/kafka
-  kaudit watch --until-idle 30s --output-format jsonl --topic orders /data/kafka
+  kaudit watch --until-idle 30s --output-format jsonl /data/kafka
 """
 
 
