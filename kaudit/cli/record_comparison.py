@@ -9,16 +9,18 @@ from msgspec.structs import replace
 from kaudit.cli.audit import Recording, refuse_urls, run_audit
 from kaudit.cli.commands.dedup import IsolationLevel
 from kaudit.cli.commands.diff import DiffOptions
+from kaudit.cli.engine import choose_engine
 from kaudit.cli.identities import identity_reader
-from kaudit.cli.options import EngineChoice
+from kaudit.cli.loading import loaded
 from kaudit.cli.parsing import is_fingerprint, parse_names
 from kaudit.cli.request import audit_request
 from kaudit.cli.settings import Settings
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
 from kaudit.diff.records.group_offsets import committed_offsets, offsets_file, translated
+from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
-from kaudit.engines.record_ledger import LedgerRequest, record_ledger
+from kaudit.engines.record_ledger import LedgerRequest, compare, record_ledger
 from kaudit.engines.replicas import layout_of, name_replicas
 from kaudit.errors import UsageError
 from kaudit.model.ledger import LedgerResult
@@ -59,8 +61,14 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
         target_command_config=asked.target_command_config,
     )
 
+    engine = (
+        compare
+        if choose_engine(comparison.engine) is LOCAL
+        else loaded("spark_engine", "compare_on")(comparison.engine)
+    )
+
     def produce(progress: Progress, recording: Recording) -> LedgerResult:
-        result = recording.held(record_ledger(request.options, sides, how, progress))
+        result = recording.held(record_ledger(request.options, sides, how, progress, engine))
         if asked.translate_group:
             _write_offsets(result, asked.translate_group, request.options, file)
         return request.selection.of_comparison(result)
@@ -92,8 +100,6 @@ def _write_offsets(result: LedgerResult, groups: Sequence[str], options: ScanOpt
 def _sides(paths: Sequence[str], comparison: DiffOptions) -> tuple[Replica, Replica]:
     if comparison.fingerprint or any(map(is_fingerprint, paths)):
         raise UsageError("--by records compares logs: neither fingerprints nor reports")
-    if comparison.engine.engine is not EngineChoice.LOCAL:
-        raise UsageError("--by records --engine spark: records are compared by this machine's processes")
     if len(paths) != 2:
         raise UsageError("--by records takes two inputs, a source and a target")
     source, target = name_replicas(paths, parse_names(comparison.name or (), paths))

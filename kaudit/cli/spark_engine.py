@@ -1,17 +1,26 @@
 """The engine on Spark, and whether URLs that it shall write tables to can be reached."""
 
+from functools import partial
+
 from kaudit.cli.options import EngineOptions
+from kaudit.engines.record_ledger import Compare
 from kaudit.errors import UsageError
 from kaudit.source.filesystem import require_listener
 from kaudit.source.hadoop import name_nodes
 from kaudit.source.uri import Uri, UrlError
 from kaudit.spark.engine import SparkEngine
+from kaudit.spark.record_ledger import compare_on_spark
 from kaudit.spark.session import SparkOptions
 
 
 def spark_engine(asked: EngineOptions) -> SparkEngine:
     """Return the engine with the settings asked for."""
     return SparkEngine(SparkOptions(asked.master, asked.spark_conf or ()))
+
+
+def compare_on(asked: EngineOptions) -> Compare:
+    """Return what compares records on the Spark asked for."""
+    return partial(compare_on_spark, spark=SparkOptions(asked.master, asked.spark_conf or ()))
 
 
 def require_name_nodes(url: str) -> None:

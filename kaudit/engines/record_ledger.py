@@ -2,34 +2,27 @@
 
 import errno
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, match_bucket
-from kaudit.diff.records.cleaning import KEYED, REMOVED, note_keys, superseded
-from kaudit.diff.records.ledger import LedgerBuilder, Side, TopicPair, pair_groups
-from kaudit.diff.records.matching import Bounds, Rows
-from kaudit.diff.records.places import NOWHERE, numbers_of
+from kaudit.diff.records.assembly import Assembly
+from kaudit.diff.records.bucket import BucketTask, Sides, match_bucket
 from kaudit.diff.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
 from kaudit.diff.records.result import ledger_result
-from kaudit.diff.records.side import COPIED, GROUPED, NO_GROUPS, PLACED, descents, sorted_rows
 from kaudit.diff.records.spill import Spill
 from kaudit.diff.records.topics import Pairing, by_topic, pair_topics, parse_maps
-from kaudit.engines.engine import EachPartition
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.model.ledger import LedgerResult, SideCounts, TopicLedger
+from kaudit.model.ledger import LedgerResult, TopicLedger
 from kaudit.model.replicas import Replica
-from kaudit.reading.content_rows import NO_KEY
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.record_content import mixed
 from kaudit.scanning.options import ScanOptions
@@ -41,9 +34,79 @@ from kaudit.source.uri import Uri, UrlError
 _BUCKET_BYTES = 4 << 20
 """Bytes of log whose records are one bucket: what is written of one before it is removed is little beside the others."""
 _MOST_BITS = 10
-_GROUP_ROWS = 1 << 19
-"""Records whose keys are compared at once, where the order differs."""
 _PLACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
+
+
+class Comparison(Struct, frozen=True):
+    """Pairs of topics that are compared by one identity."""
+
+    pairings: Sequence[Pairing]
+    reader: IdentityReader
+    read_committed: bool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return sum(
+            each.bytes for pair in self.pairings for side in (pair.sources, pair.targets) for each in side.values()
+        )
+
+    def bits(self, bucket_bytes: int, most: int) -> int:
+        """Return how many bits of an identity say its bucket, so that about so many bytes of log are one, at `most`."""
+        return min(max(self.bytes // bucket_bytes, 1).bit_length() - (self.bytes <= bucket_bytes), most)
+
+    def tasks(self, directory: Path, bits: int) -> list[RecordTask]:
+        """Return what is to be read, the source's first, into `spills` of a directory."""
+        return [
+            RecordTask(
+                directory=replica,
+                number=pairing.numbers[partition],
+                topic=int(mixed(np.array([index]))[0]),
+                reader=self.reader,
+                read_committed=self.read_committed,
+                identified=spill,
+                buckets=bits,
+            )
+            for spill, side in zip(self.spills(directory), ("sources", "targets"), strict=True)
+            for index, pairing in enumerate(self.pairings)
+            for partition, replica in sorted(getattr(pairing, side).items())
+        ]
+
+    @staticmethod
+    def spills(directory: Path) -> tuple[Spill, Spill]:
+        """Return where the rows of source and target are written."""
+        return Spill(str(directory), "source", IDENTIFIED), Spill(str(directory), "target", IDENTIFIED)
+
+    def assembly(self, read: Sequence[ReadPartition]) -> Assembly:
+        """Return what is made of the results of `tasks`, in their order."""
+        sources = sum(len(pairing.sources) for pairing in self.pairings)
+        parts = read[:sources], read[sources:]
+        return Assembly(self.pairings, self.reader.identity.text, self.read_committed, parts)
+
+
+Compared = tuple[Assembly, list[TopicLedger]]
+
+
+class Compare(Protocol):
+    """Compares on an engine; the maps of offsets are files in the directory."""
+
+    def __call__(self, comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
+        """Return what was read, and the ledger of each pair."""
+
+
+def compare(comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
+    """Compare in this machine's processes, with all rows in files of the directory: 32 bytes a record."""
+    bits = comparison.bits(_BUCKET_BYTES, _MOST_BITS)
+    progress.start(comparison.bytes)
+    read = LOCAL.each_partition(comparison.tasks(directory, bits), read_partition, options, progress)
+    assembly = comparison.assembly(list(read))
+    sides = Sides.of(comparison.spills(directory), assembly.spills(directory), assembly.cuts())
+    match = BucketTask(0, bits, sides, assembly.partitions, assembly.cut_off)
+    single = assembly.joined(LOCAL.each_partition(match.of_each_bucket(), match_bucket, options, progress))
+    begins = assembly.begins(single)
+    work = replace(match, begins=begins).of_each_bucket()
+    grouped = LOCAL.each_partition(work, match_bucket, options, progress)
+    return assembly, assembly.ledgers(directory, assembly.joined([single, *grouped]), begins)
 
 
 class LedgerRequest(Struct, frozen=True):
@@ -64,7 +127,7 @@ def record_ledger(
     sides: tuple[Replica, Replica],
     request: LedgerRequest,
     progress: Progress,
-    each: EachPartition = LOCAL.each_partition,
+    compare: Compare = compare,
 ) -> Iterator[LedgerResult]:
     """Compare the topics of a source and a target; the maps of offsets are files that are there while the body runs.
 
@@ -100,20 +163,15 @@ def record_ledger(
     options = replace(options, paths=[side.path for side in sides])
     with _directory(place) as directory:
         try:
-            run = _Run(pairings, options, request, Path(directory, "1"), each, progress)
-            ledgers = run.ledgers()
-            again = [] if request.given else [index for index, one in enumerate(ledgers) if _has_brokers_times(one)]
-            if again:
-                reader = replace(request.reader, identity=request.reader.identity.without_timestamp())
-                chosen = _renumbered([pairings[index] for index in again])
-                other = _Run(chosen, options, replace(request, reader=reader), Path(directory, "2"), each, progress)
-                for index, ledger in zip(again, other.ledgers(), strict=True):
-                    ledgers[index] = ledger
+            comparison = Comparison(pairings, request.reader, request.read_committed)
+            read, ledgers = _compared(
+                comparison, options, request, Path(directory), partial(compare, progress=progress)
+            )
         except OSError as error:
             if error.errno not in _PLACE_ERRORS:
                 raise
             raise UsageError(f"{place}: {error.strerror}; --temporary-directory names another place") from error
-        yield ledger_result(sides, layouts, run.read, ledgers, alone)
+        yield ledger_result(sides, layouts, read, ledgers, alone)
 
 
 def _layout(side: Replica, options: ScanOptions, cluster: ClusterOptions) -> Layout:
@@ -160,214 +218,23 @@ def _directory(place: str) -> Iterator[str]:
         yield directory
 
 
-class _Run:
-    """One comparison of pairs of topics by one identity."""
-
-    def __init__(  # noqa: PLR0913, PLR0917 - what is compared, how, where, and who does the work
-        self,
-        pairings: Sequence[Pairing],
-        options: ScanOptions,
-        request: LedgerRequest,
-        directory: Path,
-        each: EachPartition,
-        progress: Progress,
-    ) -> None:
-        directory.mkdir()
-        self._pairings = pairings
-        self._options = options
-        self._request = request
-        self._directory = directory
-        self._each = each
-        self._progress = progress
-        self._partitions = sum(len(pairing.partitions) for pairing in pairings)
-        self._of_number = np.concatenate(
-            [np.full(len(pairing.partitions), index) for index, pairing in enumerate(pairings)]
-        )
-        self.read: tuple[list[ReadPartition], list[ReadPartition]] = ([], [])
-
-    def _spill(self, name: str, dtype: np.dtype[Any]) -> Spill:
-        return Spill(str(self._directory), name, dtype)
-
-    def ledgers(self) -> list[TopicLedger]:
-        """Return the ledger of each pair."""
-        bits = self._read()
-        cuts = [_cuts(read) for read in self.read]
-        sides = Sides(
-            self._spill("source", IDENTIFIED),
-            self._spill("target", IDENTIFIED),
-            self._spill("left-source", IDENTIFIED),
-            self._spill("left-target", IDENTIFIED),
-            self._spill("placed", PLACED),
-            self._spill("copied", COPIED),
-            *cuts,
-        )
-        numbers = sorted({*sides.source.numbers(), *sides.target.numbers()})
-        cut_off = any(one.starts_late for read in self.read for one in read)
-        work = [BucketTask(number, bits, sides, self._partitions, cut_off) for number in numbers]
-        alone = list(self._each(work, match_bucket, self._options, self._progress))
-        begins = self._begins(self._bounds(alone))
-        numbers = sorted({*sides.left_source.numbers(), *sides.left_target.numbers()})
-        work = [BucketTask(number, bits, sides, self._partitions, cut_off, begins) for number in numbers]
-        grouped = list(self._each(work, match_bucket, self._options, self._progress))
-        return self._built(sides, self._bounds([*alone, *grouped]), begins, [*alone, *grouped])
-
-    def _read(self) -> int:
-        size = sum(
-            each.bytes
-            for pairing in self._pairings
-            for side in (pairing.sources, pairing.targets)
-            for each in side.values()
-        )
-        bits = min(max(size // _BUCKET_BYTES, 1).bit_length() - (size <= _BUCKET_BYTES), _MOST_BITS)
-        work = []
-        for name in ("source", "target"):
-            spill = self._spill(name, IDENTIFIED)
-            for index, pairing in enumerate(self._pairings):
-                topic = int(mixed(np.array([index]))[0])
-                held = pairing.sources if name == "source" else pairing.targets
-                work += [
-                    RecordTask(
-                        directory,
-                        pairing.numbers[partition],
-                        topic,
-                        self._request.reader,
-                        self._request.read_committed,
-                        spill,
-                        bits,
-                    )
-                    for partition, directory in sorted(held.items())
-                ]
-        self._progress.start(size)
-        read = list(self._each(work, read_partition, self._options, self._progress))
-        sources = sum(len(pairing.sources) for pairing in self._pairings)
-        self.read = read[:sources], read[sources:]
-        return bits
-
-    def _bounds(self, found: Sequence[MatchedBucket]) -> tuple[Bounds, Bounds]:
-        bounds = Bounds.empty(self._partitions), Bounds.empty(self._partitions)
-        for bucket in found:
-            for side, own in zip(bounds, bucket.bounds, strict=True):
-                side.merge(own)
-        return bounds
-
-    def _begins(self, bounds: tuple[Bounds, Bounds]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return by number where the other side's first record is, on source and target, as `Bounds.begins`."""
-        removed = [self._of_topic([(one.number, one.starts_late) for one in read]) for read in self.read]
-        return bounds[0].begins(removed[1]), bounds[1].begins(removed[0])
-
-    def _of_topic(self, found: Sequence[tuple[int, bool]]) -> NDArray[np.bool_]:
-        """Return by number what holds for one partition of its topic: partitions of two topics need not correspond."""
-        topics = np.zeros(len(self._pairings), dtype=np.bool_)
-        for number, holds in found:
-            topics[self._of_number[number]] |= holds
-        by_number: NDArray[np.bool_] = topics[self._of_number]
-        return by_number
-
-    def _built(
-        self,
-        sides: Sides,
-        bounds: tuple[Bounds, Bounds],
-        begins: tuple[NDArray[np.uint64], NDArray[np.uint64]],
-        found: Sequence[MatchedBucket],
-    ) -> list[TopicLedger]:
-        of_number = self._of_number
-        source, target = (self._side(*side) for side in zip(self.read, bounds, begins, strict=True))
-        builders = [
-            LedgerBuilder(source, target, self._directory / f"map.{index}") for index in range(len(self._pairings))
-        ]
-        for counted in (each for bucket in found for each in bucket.counted):
-            builders[of_number[counted.number]].add_counted(counted)
-        removed = self._removed(sides.placed, source, target, sides.source_cuts)
-        for rows, own_removed in sorted_rows(sides.placed, removed):
-            for index, own in _by_pair(rows, of_number):
-                builders[index].add_source(own, own_removed)
-        self._order(sides.placed, builders, of_number)
-        removed = self._removed(sides.copied, target, source, sides.target_cuts)
-        for rows, own_removed in sorted_rows(sides.copied, removed):
-            for index, own in _by_pair(rows, of_number):
-                builders[index].add_target(own, own_removed)
-        counts = [[self._counts(read, pairing) for read in self.read] for pairing in self._pairings]
-        return [
-            builder.ledger(
-                TopicPair(
-                    pairing.source,
-                    pairing.target,
-                    self._request.reader.identity.text,
-                    self._request.read_committed,
-                    *own,
-                )
-            )
-            for builder, pairing, own in zip(builders, self._pairings, counts, strict=True)
-        ]
-
-    def _removed(self, rows_of: Spill, own: Side, other: Side, cuts: NDArray[np.uint64]) -> Spill:
-        """Find the records that the other side's log cleaner may have removed: places under the numbers of the parts they are in."""
-        keyed, found = self._spill(f"{rows_of.name}-keys", KEYED), self._spill(f"{rows_of.name}-removed", REMOVED)
-
-        def write(places: NDArray[np.uint64]) -> None:
-            found.append(np.searchsorted(cuts, places, side="right"), places.view(REMOVED))
-
-        total = sum(rows_of.size(number) for number in rows_of.numbers())
-        shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
-        for number in rows_of.numbers() if other.cleaned.any() else ():
-            for rows in rows_of.parts(number):
-                write(note_keys(rows[other.cleaned[numbers_of(rows["place"])]], own.bounds.outside, keyed, shift))
-        for number in keyed.numbers():
-            for places in superseded(keyed, number, own.bounds.outside):
-                write(places)
-            keyed.remove(number)
-        return found
-
-    def _side(self, read: Sequence[ReadPartition], bounds: Bounds, begins: NDArray[np.uint64]) -> Side:
-        bases = np.zeros(self._partitions, dtype=np.int64)
-        for one in read:
-            bases[one.number] = one.first_offset
-        partitions = np.concatenate([np.array(pairing.partitions, dtype=np.int64) for pairing in self._pairings])
-        return Side(partitions, bases, bounds, begins, self._of_topic([(one.number, one.cleaned) for one in read]))
-
-    def _order(self, placed: Spill, builders: Sequence[LedgerBuilder], of_number: NDArray[np.int64]) -> None:
-        """Find the records whose order within their key differs, in the partitions where any order does."""
-        groups = np.array(sorted(set().union(*(builder.disordered for builder in builders))), dtype=np.uint64)
-        keyed = self._spill("keyed", GROUPED)
-        total = sum(placed.size(number) for number in placed.numbers())
-        shift = np.uint64(64 - max((total // _GROUP_ROWS).bit_length(), 1))
-        for number in placed.numbers():
-            rows = placed.read(number) if len(groups) else np.empty(0, dtype=PLACED)
-            placed.remove(number)  # nobody reads it again, and what takes its place has as many bytes
-            rows = rows[np.argsort(rows["place"], kind="stable")]
-            own = rows[(rows["other"] != NOWHERE) & (rows["key"] != NO_KEY)]
-            own = own[np.isin(pair_groups(own), groups)]
-            grouped = np.empty(len(own), dtype=GROUPED)
-            for name in PLACED.names or ():
-                grouped[name] = own[name]
-            grouped["group"] = mixed(own["key"], pair_groups(own))
-            keyed.append((grouped["group"] >> shift).astype(np.int64), grouped)
-        for number in keyed.numbers():
-            lasts = NO_GROUPS
-            for rows in keyed.parts(number):
-                later, earlier, lasts = descents(rows, rows["group"], lasts)
-                order = np.argsort(later["place"], kind="stable")
-                for index in np.unique(of_number[numbers_of(later["place"])]).tolist():
-                    own = order[of_number[numbers_of(later["place"][order])] == index]
-                    builders[index].add_moved(later[own], earlier[own])
-            keyed.remove(number)
-
-    @staticmethod
-    def _counts(read: Sequence[ReadPartition], pairing: Pairing) -> SideCounts:
-        numbers = set(pairing.numbers.values())
-        return reduce(SideCounts.__add__, (each.counts for each in read if each.number in numbers), SideCounts())
-
-
-def _cuts(read: Sequence[ReadPartition]) -> NDArray[np.uint64]:
-    """Return the places after which the next part of about CUT_RECORDS records begins."""
-    return np.array(sorted(cut for each in read for cut in each.cuts), dtype=np.uint64)
-
-
-def _by_pair(rows: Rows, of_number: NDArray[np.int64]) -> Iterator[tuple[int, Rows]]:
-    """Cut rows in the order of their places where another pair of topics begins."""
-    if not len(rows):
-        return
-    pairs = of_number[numbers_of(rows["place"])]
-    starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
-    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
-        yield int(pairs[start]), rows[start:stop]
+def _compared(
+    comparison: Comparison,
+    options: ScanOptions,
+    request: LedgerRequest,
+    directory: Path,
+    compare: Callable[[Comparison, ScanOptions, Path], Compared],
+) -> tuple[tuple[Sequence[ReadPartition], Sequence[ReadPartition]], list[TopicLedger]]:
+    """Compare; once more without timestamps where brokers have set them, unless the user chose the identity."""
+    places = directory / "1", directory / "2"
+    for place in places:
+        place.mkdir()
+    assembly, ledgers = compare(comparison, options, places[0])
+    again = [] if request.given else [index for index, one in enumerate(ledgers) if _has_brokers_times(one)]
+    if again:
+        reader = replace(request.reader, identity=request.reader.identity.without_timestamp())
+        chosen = _renumbered([comparison.pairings[index] for index in again])
+        _, own = compare(replace(comparison, pairings=chosen, reader=reader), options, places[1])
+        for index, ledger in zip(again, own, strict=True):
+            ledgers[index] = ledger
+    return assembly.read, ledgers

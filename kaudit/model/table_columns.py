@@ -357,6 +357,8 @@ DATAFRAME_COLUMNS: Mapping[str, Column] = {
         "string",
         row="run, marker or chunk",
         timestamp_type="CreateTime or LogAppendTime; null in magic 0",
+        difference="missing: of the source, not in the target; repeated: again in the target; only-in-target; pending: not copied yet; "
+        "matched: in both",
         error="why the records of this batch cannot be decoded: all fields of records are null",
     ),
     **columns_of(
@@ -402,6 +404,7 @@ DATAFRAME_TABLES: Mapping[str, tuple[str, ...]] = {
     "findings": SCAN_TABLES["findings"],
     "timelines": SCAN_TABLES["timelines"],
     "producers": SCAN_TABLES["producers"],
+    "ledger": SCAN_TABLES["record_ranges"],
 }  # fmt: skip
 """DataFrames of `kaudit.spark` and their columns in order."""
 NEVER_NULL: Mapping[str, frozenset[str]] = {
@@ -415,6 +418,7 @@ NEVER_NULL: Mapping[str, frozenset[str]] = {
     "findings": frozenset(("fingerprint", "code", "name", "severity", "confidence", "status", "message")),
     "timelines": frozenset((*_REPLICA, "producer_id", "entry", "kind")),
     "producers": frozenset((*_REPLICA, "producer_id")),
+    "ledger": frozenset(SCAN_TABLES["record_ranges"][:7]),
 }  # fmt: skip
 """Columns of the DataFrames that are never null."""
 

@@ -1,11 +1,11 @@
-"""Kafka logs as DataFrames of Spark: batches, runs, records, findings, timelines and producers.
+"""Kafka logs as DataFrames of Spark: batches, runs, records, findings, timelines, producers and ledger.
 
     import kaudit.spark as ks
 
     batches = ks.batches(spark, "hdfs://name-node/kafka-logs", topics=["orders"])
     findings = ks.findings(ks.runs(batches))
 
-Nothing is read before an action. Only DataFrames are used, so all of it works under Spark Connect; kaudit must be
+Nothing is read before an action, but by `ledger`. Only DataFrames are used, so all of it works under Spark Connect; kaudit must be
 installed where the tasks run. docs/spark.md has the columns.
 """
 
@@ -16,9 +16,9 @@ from kaudit.errors import MissingExtraError
 from kaudit.installation import install_command
 
 if TYPE_CHECKING:
-    from kaudit.spark.frames import batches, findings, producers, records, register, runs, timelines
+    from kaudit.spark.frames import batches, findings, ledger, producers, records, register, runs, timelines
 
-__all__ = ["batches", "findings", "producers", "records", "register", "runs", "timelines"]
+__all__ = ["batches", "findings", "ledger", "producers", "records", "register", "runs", "timelines"]
 
 
 def require_pyspark(what: str) -> None:

@@ -5,21 +5,38 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from weakref import WeakSet
 
+import pyarrow as pa
 from msgspec.structs import replace
 
 from kaudit.engines.kept_rows import HISTORIES
+from kaudit.engines.progress import SilentProgress
+from kaudit.engines.record_ledger import LedgerRequest, record_ledger
 from kaudit.engines.rows import NO_ROWS, Rows
 from kaudit.errors import UsageError
+from kaudit.model.replicas import Replica
 from kaudit.model.result import ScanResult
+from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.identity.grammar import parse_identity
+from kaudit.report.machine.tables import matched_range_rows, record_range_rows
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
-from kaudit.spark.composition import STEP_ORDER, Evidence, Histories, WithIncidents, make_findings, scan_result
+from kaudit.spark.composition import (
+    STEP_ORDER,
+    Evidence,
+    Histories,
+    WithIncidents,
+    make_findings,
+    require_complete,
+    scan_result,
+)
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
+from kaudit.spark.record_ledger import compare_with
 from kaudit.spark.rows import NEEDED, batches_to_runs
-from kaudit.spark.schemas import errors_of_tasks, spark_schema
+from kaudit.spark.schemas import arrow_schema, errors_of_tasks, spark_schema, to_batches
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.sources import SOURCES
 from kaudit.spark.tasks import CHUNK, CHUNK_ORDER, KEY, STEPS, replay
@@ -65,6 +82,25 @@ class Judgement(TypedDict, total=False):
     since: Time
     until: Time
     now: Time
+    allow_incomplete: bool
+
+
+class Compared(TypedDict, total=False):
+    """How records are compared, as `kaudit diff --by records` does.
+
+    `identity`: the parts that make records the same; `maps`: texts REGEX=NAME; `isolation_level`: read_uncommitted or read_committed;
+    `topics`, `partitions`, `compacted_topics`, `command_config` as of Read, `target_command_config` the target's;
+    `allow_incomplete`: what could not be read raises no error.
+    """
+
+    identity: str
+    maps: Sequence[str]
+    isolation_level: str
+    topics: Sequence[str]
+    partitions: Sequence[int]
+    compacted_topics: Sequence[str]
+    command_config: str
+    target_command_config: str
     allow_incomplete: bool
 
 
@@ -153,6 +189,48 @@ def producers(
     Raises as `findings` does.
     """
     return _histories(source, paths, options, "producers")
+
+
+def ledger(
+    spark: "SparkSession",
+    source: "str | os.PathLike[str]",
+    target: "str | os.PathLike[str]",
+    **options: Unpack[Compared],
+) -> "DataFrame":
+    """Return the ranges of records that only one of two inputs has, that are there again, and that both have.
+
+    Unlike the others it reads when it is called: what is matched last depends on what was matched first.
+
+    Raises:
+        UsageError: an option is wrong, or a path does not exist.
+        NothingToAuditError: no topic of the source has a copy in the target.
+        UnreadableInputError: something could not be read.
+
+    """
+    isolation = options.get("isolation_level", "read_uncommitted")
+    if isolation not in {"read_uncommitted", "read_committed"}:
+        raise UsageError(f"isolation_level {isolation}: read_uncommitted or read_committed")
+    identity = options.get("identity")
+    request = LedgerRequest(
+        reader=IdentityReader() if identity is None else IdentityReader(parse_identity(identity)),
+        given=identity is not None,
+        read_committed=isolation == "read_committed",
+        maps=options.get("maps", ()),
+        target_command_config=options.get("target_command_config"),
+    )
+    paths = absolute([os.fspath(source), os.fspath(target)])
+    names = ("topics", "partitions", "compacted_topics", "command_config")
+    own = {name: options[name] for name in names if name in options}  # type: ignore[literal-required]
+    asked = ReadOptions(paths=paths, **own).scan_options()
+    on = partial(compare_with, spark=spark, named=nullcontext)
+    sides = Replica("source", paths[0]), Replica("target", paths[1])
+    with errors_of_tasks(), record_ledger(asked, sides, request, SilentProgress(), on) as result:
+        if not options.get("allow_incomplete"):
+            require_complete(result.scan)
+        rows = pa.Table.from_batches(
+            to_batches("ledger", chain(record_range_rows(result), matched_range_rows(result))), arrow_schema("ledger")
+        )
+    return spark.createDataFrame(rows, spark_schema("ledger"))
 
 
 def audit(spark: "SparkSession | None", options: ScanOptions) -> ScanResult:

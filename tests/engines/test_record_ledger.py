@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.diff.records import bucket, reading
+from kaudit.diff.records import assembly, bucket, reading
 from kaudit.engines import record_ledger as engine
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
@@ -161,7 +161,7 @@ def test_partitions_are_found_by_what_they_hold(tmp_path):
 
 @pytest.mark.parametrize("cleaned", ["source", "target"])
 def test_what_the_log_cleaner_may_have_removed_is_no_difference(tmp_path, monkeypatch, cleaned):
-    monkeypatch.setattr(engine, "_GROUP_ROWS", 3)
+    monkeypatch.setattr(assembly, "_GROUP_ROWS", 3)
     monkeypatch.setattr(reading, "CUT_RECORDS", 2)
     sent: list[Rec] = [(b"%d" % (number % 3), b"v%d" % number, number) for number in range(12)]
     sent[5] = (b"gone", b"v", 5)
@@ -320,7 +320,7 @@ def test_ledgers_of_random_mirrors_equal_a_reference(tmp_path, monkeypatch, seed
     rng = random.Random(seed)
     monkeypatch.setattr(reading, "CUT_RECORDS", 7)
     monkeypatch.setattr(reading, "_HELD_ROWS", 5)
-    monkeypatch.setattr(engine, "_GROUP_ROWS", 8)
+    monkeypatch.setattr(assembly, "_GROUP_ROWS", 8)
     if seed % 2:
         monkeypatch.setattr(bucket, "MOST_ROWS", 16)
         monkeypatch.setattr(engine, "_BUCKET_BYTES", 400)

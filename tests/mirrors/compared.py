@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.record_ledger import LedgerRequest, record_ledger
+from kaudit.engines.record_ledger import Compare, LedgerRequest, compare, record_ledger
 from kaudit.model.ledger import RecordRange, RepeatedRange, TopicLedger, mapped_ranges
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.columns import IdentityReader
@@ -67,11 +67,10 @@ def _moved(history: History, told: Truth) -> Iterator[Place]:
                 before[group] = place
 
 
-def answered(history: History, source: str, target: str) -> Answer:
-    """What the ledger says of the history's two sides, directories or URLs."""
+def request_of(history: History) -> LedgerRequest:
+    """How the two sides of a history are compared."""
     settings = history.settings
-    options = ScanOptions([source, target], jobs=1)
-    request = LedgerRequest(
+    return LedgerRequest(
         IdentityReader(
             parse_identity("key,value,headers,timestamp" if settings.with_timestamp else "key,value,headers")
         ),
@@ -79,9 +78,13 @@ def answered(history: History, source: str, target: str) -> Answer:
         read_committed=settings.committed,
         maps=[f"orders={settings.renamed}"],
     )
-    with record_ledger(
-        options, (Replica("source", source), Replica("target", target)), request, SilentProgress()
-    ) as result:
+
+
+def answered(history: History, source: str, target: str, compare: Compare = compare) -> Answer:
+    """What the ledger says of the history's two sides, directories or URLs."""
+    options = ScanOptions([source, target], jobs=1)
+    sides = Replica("source", source), Replica("target", target)
+    with record_ledger(options, sides, request_of(history), SilentProgress(), compare) as result:
         (ledger,) = result.ledgers
         return _answer(history, ledger)
 
@@ -122,10 +125,10 @@ def _answer(history: History, ledger: TopicLedger) -> Answer:
     }
 
 
-def wrong(history: History, source: str, target: str) -> list[str]:
+def wrong(history: History, source: str, target: str, compare: Compare = compare) -> list[str]:
     """What the ledger says of these otherwise than it is, in words."""
     told = truth(history)
-    want, got = expected(history, told), answered(history, source, target)
+    want, got = expected(history, told), answered(history, source, target, compare)
     got["map"] = {place: at for place, at in got["map"].items() if place in told.copies}
     return [f"{name}: {_shown(got[name])} instead of {_shown(want[name])}" for name in want if want[name] != got[name]]
 

@@ -184,7 +184,8 @@ class ArrowSession:
         return []
 
     @staticmethod
-    def createDataFrame(table: pa.Table) -> ArrowFrame:  # noqa: N802
+    def createDataFrame(table: pa.Table, schema: StructType | None = None) -> ArrowFrame:  # noqa: N802
         """Rows in two partitions, as the driver has two cores."""
+        assert schema is None or table.schema == to_arrow_schema(schema, timezone="UTC")
         cuts = (0, table.num_rows // 2, table.num_rows)
         return ArrowFrame(lambda: [table.slice(start, stop - start) for start, stop in pairwise(cuts)])

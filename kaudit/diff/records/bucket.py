@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.diff.records.matching import Bounds, Matched, Rows, match_groups, match_single
+from kaudit.diff.records.matching import Begins, Bounds, Matched, Rows, match_groups, match_single
 from kaudit.diff.records.places import NOWHERE, numbers_of
 from kaudit.diff.records.side import COPIED, PLACED
 from kaudit.diff.records.spill import Spill
@@ -35,6 +35,12 @@ class Sides(Struct, frozen=True):
     source_cuts: NDArray[np.uint64]
     target_cuts: NDArray[np.uint64]
 
+    @classmethod
+    def of(cls, identified: tuple[Spill, Spill], matched: tuple[Spill, Spill], cuts: Begins) -> "Sides":
+        """Return the spills for rows of two sides; what is left lies beside them."""
+        source, target = (replace(spill, name=f"left-{spill.name}") for spill in identified)
+        return cls(*identified, source, target, *matched, *cuts)
+
 
 class BucketTask(Struct, frozen=True):
     """A bucket: first of all identities, then of those that a side has several times, with the `begins` of `match_groups` found by then.
@@ -48,7 +54,12 @@ class BucketTask(Struct, frozen=True):
     sides: Sides
     partitions: int
     cut_off: bool = False
-    begins: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
+    begins: Begins | None = None
+
+    def of_each_bucket(self) -> list["BucketTask"]:
+        """Return a task for each bucket that has rows."""
+        numbers = sorted({number for spill in self.spills for number in spill.numbers()})
+        return [replace(self, number=number) for number in numbers]
 
     @property
     def bytes(self) -> int:
@@ -84,6 +95,11 @@ class MatchedBucket(Struct, frozen=True):
 
 
 def match_bucket(task: BucketTask, options: ScanOptions, open_source: OpenSource) -> MatchedBucket:  # noqa: ARG001 - as every job
+    """Match the rows of a bucket, in any process."""
+    return matched(task)
+
+
+def matched(task: BucketTask) -> MatchedBucket:
     """Match the rows of a bucket, write what became of each under its place, and remove them."""
     bounds = Bounds.empty(task.partitions), Bounds.empty(task.partitions)
     counted: list[Counted] = []

@@ -10,6 +10,8 @@ from kaudit.diff.records.places import NOWHERE, numbers_of
 
 Rows = NDArray[Any]
 Indexes = NDArray[np.intp]
+Begins = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+"""`Bounds.begins` of source and target."""
 _NONE = np.empty(0, dtype=np.intp)
 
 
@@ -130,7 +132,7 @@ def _others(count: int, *taken: Indexes) -> Indexes:
     return np.flatnonzero(left)
 
 
-def match_groups(source: Rows, target: Rows, begins: tuple[NDArray[np.uint64], NDArray[np.uint64]]) -> Matched:
+def match_groups(source: Rows, target: Rows, begins: Begins) -> Matched:
     """Match all rows: equal ones in their order, those of partitions with one number first, then the others.
 
     Rows before `begins`, of source and target as `Bounds.begins` has them, come last: their partners may have been removed.
@@ -150,7 +152,7 @@ def match_groups(source: Rows, target: Rows, begins: tuple[NDArray[np.uint64], N
 class _Sides:
     """Rows of both sides, sources first, as columns that are sorted by."""
 
-    def __init__(self, source: Rows, target: Rows, begins: tuple[NDArray[np.uint64], NDArray[np.uint64]]) -> None:
+    def __init__(self, source: Rows, target: Rows, begins: Begins) -> None:
         self.high, self.low, self.place = (
             np.concatenate([source[name], target[name]]) for name in ("high", "low", "place")
         )

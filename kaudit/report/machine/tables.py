@@ -58,11 +58,12 @@ def diff_tables(result: DiffResult, options: RenderOptions) -> Tables:
 
 def ledger_tables(result: LedgerResult, options: RenderOptions) -> Tables:
     """Return the scan's tables, the ranges of records that differ, and the maps of offsets."""
-    tables = _tables(result.scan, options, {"record_ranges": list(_record_ranges(result))})
+    tables = _tables(result.scan, options, {"record_ranges": list(record_range_rows(result))})
     return replace(tables, streamed=("offset_map",), pieces=_mapped(result))
 
 
-def _record_ranges(result: LedgerResult) -> Iterator[Row]:
+def record_range_rows(result: LedgerResult) -> Iterator[Row]:
+    """Yield the ranges of records that differ."""
     for ledger in result.ledgers:
         kinds: Mapping[str, Sequence[RecordRange | RepeatedRange]] = {
             "missing": ledger.missing_ranges,
@@ -80,6 +81,23 @@ def _mapped(result: LedgerResult) -> Iterator[tuple[str, bytes]]:
         rows = ({**_topics(ledger), **each._asdict()} for each in mapped_ranges(ledger.map_file))
         while piece := list(islice(rows, _MAPPED_ROWS)):
             yield "offset_map", to_ipc("offset_map", piece)
+
+
+def matched_range_rows(result: LedgerResult) -> Iterator[Row]:
+    """Yield the ranges of the maps of offsets as rows of ranges: those of the target, and where they are in the source."""
+    for ledger in result.ledgers:
+        for each in mapped_ranges(ledger.map_file):
+            yield {
+                **_topics(ledger),
+                "difference": "matched",
+                "partition": each.target_partition,
+                "first_offset": each.target_first_offset,
+                "last_offset": each.target_last_offset,
+                "records": each.records,
+                "source_partition": each.source_partition,
+                "source_first_offset": each.source_first_offset,
+                "source_last_offset": each.source_last_offset,
+            }
 
 
 def _topics(ledger: TopicLedger) -> Row:
