@@ -67,6 +67,7 @@ class LogEventKind(StrEnum):
     # clients
     PRODUCER_ID_ASSIGNED = auto()
     EPOCH_BUMPED = auto()
+    EPOCHS_EXHAUSTED = auto()
     SEQUENCE_ASSIGNED = auto()
     SEQUENCE_RESET = auto()
     PRODUCER_STATE_CHANGE = auto()

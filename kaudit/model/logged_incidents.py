@@ -30,6 +30,8 @@ class Consequence(StrEnum):
     """A coordinator gave up writing a transaction's markers."""
     STATE_REBUILT = auto()
     """A broker could not read what it had saved of its producers."""
+    EPOCHS_EXHAUSTED = auto()
+    """A producer id has few epochs left, none, or will soon have none."""
 
 
 class Outcome(StrEnum):
@@ -56,6 +58,30 @@ class AbortedRecords(Struct, frozen=True):
     partition: int
     first_offset: int
     last_offset: int
+
+
+MAX_EPOCH = 2**15 - 1
+"""The last producer epoch."""
+
+
+class EpochUse(Struct, frozen=True):
+    """The lowest and the highest epoch that lines state of a producer id, and the time from the one to the other, ms."""
+
+    first: int
+    last: int
+    milliseconds: int | None
+
+    @property
+    def left(self) -> int:
+        """The number of epochs that the producer id has left."""
+        return MAX_EPOCH - self.last
+
+    @property
+    def exhausted_in_ms(self) -> int | None:
+        """When none will be left if they are raised on as fast, ms after the last line; None where no rate is known."""
+        if self.milliseconds is None or self.last <= self.first:
+            return None
+        return self.left * self.milliseconds // (self.last - self.first)
 
 
 class LoggedIncident(Struct, frozen=True, kw_only=True):
@@ -85,6 +111,8 @@ class LoggedIncident(Struct, frozen=True, kw_only=True):
     """transaction.timeout.ms of the producer, by __transaction_state."""
     aborted: Sequence[AbortedRecords] = ()
     """What the last timeout aborted in the partitions that were read."""
+    epochs: EpochUse | None = None
+    """Where it is about epochs, and lines state some."""
 
     @property
     def of_replica(self) -> bool:

@@ -98,6 +98,7 @@ CONTRACT = {
     "KA816": ("unclean-election", {"warning"}),
     "KA817": ("markers-stopped", {"warning", "note"}),
     "KA818": ("state-rebuilt", {"note"}),
+    "KA819": ("epochs-exhausted", {"error", "warning", "note"}),
     "KA900": ("committed-offset-went-back", {"warning", "note"}),
     "KA901": ("two-writers-of-one-offset", {"error"}),
     "KA902": ("committed-offset-set", {"note"}),

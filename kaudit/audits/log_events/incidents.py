@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TypeVar
 
 from msgspec import Struct, field, structs
@@ -10,8 +11,10 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.placement import in_order
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import States, outcome_in_log
+from kaudit.broker.producer_state.rules import is_nearly_exhausted
 from kaudit.model.application_logs import LogEvent, LogEventKind
-from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
+from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.logged_incidents import MAX_EPOCH, Consequence, EpochUse, LoggedIncident, Outcome
 from kaudit.model.sequence import distance
 
 _Kind = LogEventKind
@@ -92,6 +95,11 @@ _COORDINATOR = re.compile(r"\b__transaction_state-(\d{1,9})\b")
 _TOO_FEW_REPLICAS = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 
 
+_MANY_RAISES = 100
+"""Epochs that a producer raised in its logs, from which on their rate says when none will be left."""
+_DAY_MS = 86_400_000
+
+
 def consequence_of(event: LogEvent) -> Consequence | None:
     """Return what an event comes to, None where nothing went wrong by it."""
     if event.pattern == _NO_TRUNCATION or (event.event is _Kind.DELIVERY_FAILED and event.error in _RETRIED):
@@ -147,6 +155,8 @@ class _Producer(Struct):
     epoch: int = -1
     epochs_assigned: set[tuple[int | None, int]] = field(default_factory=set)
     """Producer ids and epochs, each once: the coordinator and the client may log the same."""
+    ids_assigned: dict[int | None, int] = field(default_factory=dict)
+    """The last place where it got a producer id, by id."""
     given_up: dict[_Where, int] = field(default_factory=dict)
     """The last place where the client gave records up, by partition."""
     timed_out: bool = False
@@ -160,6 +170,7 @@ class _Producer(Struct):
             self.began = place
         if event.event is _Kind.PRODUCER_ID_ASSIGNED and event.producer_epoch is not None:
             self.epochs_assigned.add((event.producer_id, event.producer_epoch))
+            self.ids_assigned[event.producer_id] = place
         if event.event in _GIVEN_UP:
             self.given_up[event.topic, event.partition] = place
         self.timed_out |= event.event is _Kind.TRANSACTION_TIMEOUT
@@ -200,6 +211,8 @@ class _Incidents:
         self._begun: dict[str, int] = {}
         """The last place where a producer was given an epoch, by log."""
         self._groups: dict[Hashable, list[tuple[int, LogEvent]]] = {}
+        self._epochs: dict[tuple[str, int | None], list[tuple[int, LogEvent]]] = {}
+        """The events that state an epoch, or that there is none left, by producer and producer id."""
         for place, event in enumerate(events):
             if event.event in _STARTS_ANEW:
                 self._begun[event.path] = place
@@ -209,10 +222,13 @@ class _Incidents:
             consequence = consequence_of(event)
             if consequence is not None:
                 self._groups.setdefault(_key(event, consequence, names), []).append((place, event))
+            if event.event is _Kind.EPOCHS_EXHAUSTED or _epochs_of(event):
+                self._epochs.setdefault((names.of(event), names.producer_id(event)), []).append((place, event))
 
     def all(self) -> list[LoggedIncident]:
-        """Return the incidents in the order of their first events."""
+        """Return the incidents in the order of their first events, then those of epochs."""
         found = [self._incident(events) for events in self._groups.values()]
+        found += filter(None, map(self._exhausted, self._epochs.values()))
         named = any(one.consequence is Consequence.UNCLEAN and one.topic is not None for one in found)
         # from 3.6 on a second line names the partition by its topic's id alone
         return [one for one in found if not (named and one.consequence is Consequence.UNCLEAN and one.topic is None)]
@@ -252,6 +268,31 @@ class _Incidents:
             coordinator_partition=_same(producer.coordinators),
         )
 
+    def _exhausted(self, events: Sequence[tuple[int, LogEvent]]) -> LoggedIncident | None:
+        """Return what the epochs of a producer id come to, None where enough are left."""
+        own = [event for _, event in events]
+        (last, first), producer = events[-1], self._producers[self._names.of(own[0])]
+        use = _epoch_use(own)
+        if not any(event.event is _Kind.EPOCHS_EXHAUSTED for event in own) and not _is_nearly_exhausted(
+            use, is_transactional=bool(producer.transactional_ids)
+        ):
+            return None
+        producer_id = self._names.producer_id(first)
+        others = [place for given, place in producer.ids_assigned.items() if given not in {producer_id, NO_PRODUCER_ID}]
+        begun = self._begun.get(first.path, -1) if producer_id is None else max(others, default=-1)
+        return LoggedIncident(
+            consequence=Consequence.EPOCHS_EXHAUSTED,
+            subject=self._names.of(first),
+            events=own,
+            error="",
+            outcome=Outcome.SUPERSEDED if begun > last else Outcome.UNKNOWN,
+            producer_id=producer_id,
+            producer_epoch=None if use is None else use.last,
+            transactional_id=_same(producer.transactional_ids),
+            client_id=_same(producer.client_ids),
+            epochs=use,
+        )
+
     def _outcomes(
         self,
         events: Sequence[tuple[int, LogEvent]],
@@ -274,6 +315,28 @@ class _Incidents:
             else:
                 yield Outcome.SUPERSEDED if producer.went_on(place, event) else Outcome.UNKNOWN
             reached = reached if last is None else last
+
+
+def _epochs_of(event: LogEvent) -> Sequence[int]:
+    return [epoch for epoch in (event.producer_epoch, event.expected_epoch) if epoch is not None and epoch >= 0]
+
+
+def _epoch_use(events: Sequence[LogEvent]) -> EpochUse | None:
+    stated = [(max(epochs), event.timestamp_ms) for event in events if (epochs := _epochs_of(event))]
+    if not stated:
+        return None
+    (first, since), (last, until) = (choice(stated, key=itemgetter(0)) for choice in (min, max))
+    return EpochUse(first, last, None if since is None or until is None or until < since else until - since)
+
+
+def _is_nearly_exhausted(use: EpochUse | None, *, is_transactional: bool) -> bool:
+    """Whether few epochs are left, or so many were raised that a client without transactions will have none within a day."""
+    if use is None or use.last > MAX_EPOCH:
+        return False
+    if is_nearly_exhausted(use.last):
+        return True
+    soon = use.exhausted_in_ms
+    return not is_transactional and use.last - use.first >= _MANY_RAISES and soon is not None and soon < _DAY_MS
 
 
 def _outcome_of_fenced(event: LogEvent, producer: _Producer, *, partition_read: bool) -> Outcome:

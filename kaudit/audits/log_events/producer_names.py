@@ -5,6 +5,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.batch_fields import NO_PRODUCER_ID
 
 _Name = tuple[object, ...]
 """What a name is, the name, and for a client id the log it is in: other programs may use the same."""
@@ -35,7 +36,7 @@ class ProducerNames:
             return []
         named = (
             ("transactional id", event.transactional_id),
-            ("producer", event.producer_id),
+            ("producer", None if event.producer_id == NO_PRODUCER_ID else event.producer_id),
             ("client", event.client_id, event.path),
         )
         return [name for name in named if name[1] is not None]

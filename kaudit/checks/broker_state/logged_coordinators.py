@@ -1,13 +1,16 @@
-"""What lines of brokers show of transaction markers that no coordinator writes any more, and of producer states built again."""
+"""What lines show of transaction markers that no coordinator writes any more, of producer states built again, and of epochs used up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaudit.checks.broker_state.logged import Account, log_check, logged_finding, where, who
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
-from kaudit.checks.log_causes import COORDINATED, MOVED, UNCLEAN_STOP
+from kaudit.checks.incident_rules import EPOCHS_USED_UP, LOGGED, OF_DISTRESS
+from kaudit.checks.log_causes import BUMPED, COORDINATED, MOVED, REFUSED, SUCCEEDED, TIMED_OUT, UNCLEAN_STOP
+from kaudit.checks.texts import duration
+from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.logged_incidents import Consequence, LoggedIncident
+from kaudit.model.logged_incidents import MAX_EPOCH, Consequence, EpochUse, LoggedIncident, Outcome
 
 _STALE = "TRANSACTION_COORDINATOR_FENCED"
 _MARKERS_RULE = (
@@ -83,6 +86,85 @@ def state_rebuilt(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 ],
             ),
         )
+
+
+@log_check(
+    "KA819",
+    severity=Severity.ERROR,
+    severity_note="warning while epochs are left, note for transactional ids or where the logs show another producer id in its place",
+    summary="a producer id has no epochs left, or few, or is about to",
+    incident=(EPOCHS_USED_UP, LOGGED, OF_DISTRESS),
+    caused_by=(BUMPED, REFUSED, TIMED_OUT, SUCCEEDED),
+)
+def epochs_exhausted(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each producer id once, with the rate at which its epochs rose."""
+    for incident in _of(evidence, Consequence.EPOCHS_EXHAUSTED):
+        said = [event for event in incident.events if event.event is LogEventKind.EPOCHS_EXHAUSTED]
+        wrapped = any(event.expected_epoch == MAX_EPOCH != event.producer_epoch for event in incident.events)
+        is_replaced = incident.outcome is Outcome.SUPERSEDED
+        severity = Severity.ERROR if wrapped or any(event.origin == "server" for event in said) else Severity.WARNING
+        is_healthy = incident.transactional_id is not None and severity is Severity.WARNING
+        yield logged_finding(
+            epochs_exhausted,
+            context,
+            incident,
+            Account(
+                message=_used_up(incident, wrapped=wrapped, said=said) + (_REPLACED_ID if is_replaced else ""),
+                severity=Severity.NOTE if is_replaced or is_healthy else severity,
+                rule=_EPOCHS_RULE,
+                explanations=_OF_TRANSACTIONS if incident.transactional_id is not None else _OF_IDEMPOTENT,
+            ),
+        )
+
+
+_REPLACED_ID = "; it went on under another producer id"
+_EPOCHS_RULE = (
+    f"a producer epoch is a 16-bit number: {MAX_EPOCH} is the last; a transactional id gets another producer id at {MAX_EPOCH - 1}, an "
+    "idempotent client has to ask for one by itself (TransactionMetadata.isProducerEpochExhausted, KIP-360)"
+)
+_OF_TRANSACTIONS = (
+    Explanation(
+        "transactions of version 2 (Kafka 4.0) and every start of the application use an epoch each: the id is replaced in time",
+        innocent=True,
+    ),
+    Explanation(
+        "a transaction was aborted in its last epoch: brokers 4.0 to 4.2 raise it twice then (KAFKA-19367, KAFKA-20090)"
+    ),
+    Explanation(
+        "attempts to fence the producer failed while the transaction log was unavailable, and used an epoch each (before 2.7.0: KAFKA-9666)"
+    ),
+)
+_OF_IDEMPOTENT = (
+    Explanation(
+        "the client raises its epoch after every failed send: the error before each raise is what to mend; librdkafka does not ask for "
+        "another id at the end (librdkafka issue 3720), sarama does since 1.33 (sarama 2178), Java since 2.5"
+    ),
+    Explanation(
+        "one partition after the other is refused because others have begun the new epoch at a sequence above 0"
+    ),
+)
+
+
+def _used_up(incident: LoggedIncident, *, wrapped: bool, said: Sequence[LogEvent]) -> str:
+    use = incident.epochs
+    if wrapped:
+        refused = f"of {who(incident)} began again below epoch {MAX_EPOCH}, the last, which had written"
+        return f"the epochs {refused}: the broker refuses whatever it sends{_rise(use)}"
+    if said:
+        name = who(incident)
+        return f"the epochs of {name} are used up: it needs another producer id{_rise(use)}"
+    assert use is not None
+    if use.left:
+        return f"{who(incident)} is at epoch {use.last}, {use.left} below the maximum{_rise(use)}"
+    return f"{who(incident)} is at epoch {use.last}, the last{_rise(use)}"
+
+
+def _rise(use: EpochUse | None) -> str:
+    if use is None or use.last <= use.first or use.milliseconds is None:
+        return ""
+    soon = use.exhausted_in_ms
+    end = f": at that rate none is left {duration(soon)} later" if use.left and soon is not None else ""
+    return f"; it rose by {use.last - use.first} in {duration(use.milliseconds)}{end}"
 
 
 def _of(evidence: Evidence, consequence: Consequence) -> Iterator[LoggedIncident]:

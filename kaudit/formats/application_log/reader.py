@@ -261,6 +261,7 @@ _CONTEXTS: Final = (
     ("|", re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
     ("clientId", re.compile(r"\bclientId(?:=|: )([^,\]]{1,250})[,\]]"), ("client_id",)),
     ("ransactionalI", re.compile(r"(?:\btransactionalId=|\[TransactionalId )([^,\]'][^,\]]{0,249})[,\]]"), ("transactional_id",)),
+    ("transactional_id=", re.compile(r"[{,]transactional_id=([^,}]{1,250})[,}]"), ("transactional_id",)),
     ("transactionalId='", re.compile(r"\btransactionalId='([^']{1,250})'"), ("transactional_id",)),
 )  # fmt: skip
 """Fields in the context that a logger puts before its messages, and words without which a line has none: patterns match only the message."""
