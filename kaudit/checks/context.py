@@ -36,6 +36,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     paths: Sequence[str] = ()
     side_files: Sequence[str] = ()
     """Names of the files beside the segments."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """The paths of those segments and files that lie in remote storage and not in the partition's directory, by name."""
     segment_sizes: Sequence[int] = ()
     append_times: Mapping[int, AppendTime] = field(default_factory=dict)
     """By offset, of batches before which their producer may have been forgotten."""
@@ -76,8 +78,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return self.side_file(self.segments[segment])
 
     def side_file(self, name: str) -> str:
-        """The path, relative to its input, of a file in the partition's directory."""
-        return _below(self.relative, name)
+        """The path, relative to its input, of a file in the partition's directory; of one in remote storage its whole path."""
+        return self.elsewhere.get(name) or _below(self.relative, name)
 
     def segment_before(self, offset: int) -> int | None:
         """The index of the last segment that begins before an offset, None if there is none."""
@@ -153,6 +155,9 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def inspect_around(self, offset: int) -> str:
         """The command that shows the records around an offset."""
+        number = bisect_left(self.segments, f"{offset + 1:020d}") - 1 if self.elsewhere else -1
+        if number >= 0 and (place := self.elsewhere.get(self.segments[number])) is not None:
+            return f"kaudit inspect --records --around {offset} {quote(place)}"
         return self.inspect_command("--records", "--around", str(offset))
 
     @property
@@ -166,9 +171,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def inspect_file(self, name: str) -> str:
         """The command that shows a file of the partition's directory; the list of its files if there is none."""
-        return (
-            f"kaudit inspect {quote(f'{self.directory}/{name}')}" if name in self.side_files else self.inspect_command()
-        )
+        place = self.elsewhere.get(name, f"{self.directory}/{name}")
+        return f"kaudit inspect {quote(place)}" if name in self.side_files else self.inspect_command()
 
     def inspect_log_dir_file(self, name: str) -> str:
         """The command that shows a file of the log directory, beside the partition's own."""

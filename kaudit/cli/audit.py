@@ -67,7 +67,7 @@ def check_urls(request: AuditRequest, engine: Engine) -> None:
 
 def _named(request: AuditRequest) -> Sequence[str]:
     """Return the paths of the command line."""
-    return [*request.options.paths, *request.options.server_logs, *request.options.client_logs]
+    return request.options.given
 
 
 def run_scan(settings: Settings, paths: Sequence[str], options: ScanCommand) -> ExitCode:

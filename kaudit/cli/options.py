@@ -31,7 +31,7 @@ CONNECTION = ("command-config",)
 CLUSTER = (*CONNECTION, "from-offset", "to-offset", "from-time", "to-time", "max-bytes-per-second")
 LISTED = (
     *(*PARTITIONS, *PRODUCERS, "broker-version", *COPY_FACTS, "now", "layout", *BLOCKS),
-    *("depth", "jobs", "require-all", "state", *CLUSTER),
+    *("remote", "depth", "jobs", "require-all", "state", *CLUSTER),
 )
 """What `producers` takes."""
 AUDITED = (*LISTED, *PROGRAM_LOGS)
@@ -342,8 +342,8 @@ class DisplayOptions(GeneralOptions, frozen=True, kw_only=True):
 
 
 def inputs_of(paths: Sequence[str] | None, audit: ScanOptions) -> Sequence[str]:
-    """Return the paths that were given; none are needed beside logs. Raises UsageError where there is nothing to read."""
-    if not (paths or audit.server_logs or audit.client_logs):
+    """Return the paths that were given; none are needed beside logs or remote storage. Raises UsageError where there is nothing to read."""
+    if not (paths or audit.server_logs or audit.client_logs or audit.remote):
         raise UsageError("Missing argument 'PATH'.")
     return paths or ()
 

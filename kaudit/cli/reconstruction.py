@@ -39,13 +39,13 @@ def run_attempts(
 
     `quiet`: only what could not be read is said, not how the attempts were made.
     """
-    place = output_file(output, [*paths, *asked.server_logs, *asked.client_logs])
     options = replace(asked, paths=paths)
+    place = output_file(output, options.given)
     layout = chosen_input(options)
     given = given_logs(layout, asked.server_logs, asked.client_logs)
     names = redaction.redactor()
     if names is not None:
-        names.learn_paths([*paths, *asked.server_logs, *asked.client_logs])
+        names.learn_paths(options.given)
         names.learn({"topic": [one.topic for one in layout.everything], "path": _paths(layout, given)})
 
     def say(text: str) -> None:

@@ -91,9 +91,7 @@ def audit_request(
     return AuditRequest(
         options=replace(scan, compacted_topics=settings.compacted_topics),
         selection=parse_selection(findings.select or (), findings.ignore or ()),
-        targets=parse_targets(
-            output.output_format or (), output.output, [*scan.paths, *scan.server_logs, *scan.client_logs]
-        ),
+        targets=parse_targets(output.output_format or (), output.output, scan.given),
         fail_on=findings.fail_on,
         exit_zero=findings.exit_zero,
         color=display.terminal.color_choice,

@@ -198,7 +198,8 @@ def _read(
 
 def _start_method(layout: Layout) -> str:
     # clients of remote stores have threads, which a fork would leave behind with their locks held
-    local = all(Uri.parse(directory.directory).is_local for directory in layout.partitions)
+    firsts = (segment.path for directory in layout.partitions for segment in directory.segments[:1])
+    local = all(Uri.parse(path).is_local for path in firsts)
     return "fork" if local else "spawn"
 
 

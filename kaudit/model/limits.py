@@ -13,6 +13,8 @@ COMPRESSED_FRAMES: Final = 1024
 """Frames, or members, that one batch's records are compressed in."""
 SIDE_FILE_BYTES: Final = 256 << 20
 """An index, snapshot or checkpoint that is compared with the log: five million producers."""
+MANIFEST_BYTES: Final = 16 << 20
+"""The manifest of a segment in remote storage: the sizes of two million chunks."""
 INSPECTED_FILE_BYTES: Final = 1 << 30
 """A file other than a segment that `inspect` decodes."""
 DIRECTORY_ENTRIES: Final = 1_000_000

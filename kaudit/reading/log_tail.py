@@ -45,6 +45,22 @@ def placed_batches_from(
                     yield number, found
 
 
+def position_of(segment: SegmentFile, open_source: OpenSource, offset: int) -> int:
+    """Return where the first valid batch of a segment begins that is at or after `offset`; its size where there is none.
+
+    Raises:
+        OSError: the segment cannot be read.
+
+    """
+    with closing(open_source(segment)) as source:
+        tail = ByteRange(_before(offset, source, segment.size), segment.size, segment.size)
+        for piece in stream_batches(source, tail, expected_offset=None):
+            after = piece.batches[piece.batches["base_offset"] >= offset]
+            if len(after):
+                return int(after["position"][0])
+    return segment.size
+
+
 def last_batches(segment: SegmentFile, open_source: OpenSource) -> Iterator[Batches]:
     """Yield the valid batches that begin in a segment's last bytes, all of them where none begins there.
 

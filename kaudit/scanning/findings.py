@@ -231,10 +231,17 @@ def partition_context(
         log_end_offset=log_end_offset,
         paths=[segment.path for segment in directory.segments],
         side_files=[file.name for file in directory.side_files],
+        elsewhere=_elsewhere(directory) if directory.remote_segments else {},
         lone_files=[] if directory.whole_directory else sorted({segment.path for segment in directory.segments}),
         texts=texts,
         fetched=directory.segments[0].fetched if directory.is_fetched else None,
     )
+
+
+def _elsewhere(directory: PartitionDirectory) -> Mapping[str, str]:
+    """Return the paths of the files that do not lie in a partition's directory under their names."""
+    files = (*directory.segments[: directory.remote_segments], *directory.side_files)
+    return {file.name: file.path for file in files if file.path != f"{directory.directory}/{file.name}"}
 
 
 def partition_evidence(

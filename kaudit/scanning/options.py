@@ -177,6 +177,18 @@ class ScanOptions(Struct, frozen=True):
             is_path=True,
         ),
     ] = ()
+    remote: Annotated[
+        str | None,
+        Option(
+            "remote",
+            "Where brokers have copied segments to (a directory, s3://, hdfs://): they are audited as the first segments of the logs of PATH; "
+            "without PATH all that are there.",
+            "LOCATION",
+            _READING,
+            is_path=True,
+            decides=True,
+        ),
+    ] = None
     cluster: ClusterOptions = ClusterOptions()
     depth: Annotated[
         Depth,
@@ -216,6 +228,12 @@ class ScanOptions(Struct, frozen=True):
     contents: Callable[[Any], str] | None = None  # of a PartitionDirectory: --help lists options without layouts
     listed_transactions: int = 0
     chunk_bytes: int | None = None
+
+    @property
+    def given(self) -> Sequence[str]:
+        """Everything that is named as an input, in the order of their options."""
+        remote = () if self.remote is None else (self.remote,)
+        return (*self.paths, *remote, *self.server_logs, *self.client_logs)
 
     def asks_for(self, topic: str | None, partition: int | None) -> bool:
         """Whether a partition is asked for: all are, unless topics or partitions are named."""

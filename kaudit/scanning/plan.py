@@ -66,6 +66,16 @@ def find_input(options: ScanOptions) -> Layout:
 
 def chosen_input(options: ScanOptions) -> Layout:
     """List the input and leave the partitions asked for; there may be no segment. Raises UsageError as `find_input`."""
+    layout = input_without_remote(options)
+    if options.remote is None:
+        return layout
+    from kaudit.scanning.remote_segments import choose_remote, with_remote  # noqa: PLC0415 - few logs are tiered
+
+    return with_remote(layout, choose_remote(options.remote, options, layout))
+
+
+def input_without_remote(options: ScanOptions) -> Layout:
+    """List the input as `chosen_input` does, without the segments in remote storage."""
     close_archives()
     try:
         pattern = LayoutPattern.parse(options.layout) if options.layout is not None else None
@@ -88,7 +98,7 @@ def _require_segments(options: ScanOptions, layout: Layout) -> None:
     if not any(directory.segments for directory in layout.partitions):
         skipped = () if options.logs is None else options.logs.skipped
         is_unreadable = bool(layout.unreadable) or any(log.unreadable for log in skipped)
-        given = ", ".join([*options.paths, *options.server_logs, *options.client_logs])
+        given = ", ".join(options.given)
         failure = UnreadableInputError if is_unreadable else NothingToAuditError
         raise failure(f"nothing to audit under {given}: {_instead(options, layout)}")
 

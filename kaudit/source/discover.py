@@ -37,6 +37,7 @@ from kaudit.source.layout import (
 from kaudit.source.listing import Listed, Listing, existing_files, failure, sized
 from kaudit.source.log_directories import LogDirectories, LogDirectory
 from kaudit.source.pattern import LayoutPattern
+from kaudit.source.recognition import foreign_layout
 from kaudit.source.schemes import SegmentRemovedError, filesystem, of_brokers, removed_from_head
 from kaudit.source.unnamed_files import UnnamedFiles
 from kaudit.source.uri import KAFKA, Uri
@@ -65,6 +66,8 @@ class _Discovery(FoundPartitions):
     files_given: dict[str, str] = field(default_factory=dict)
     """The texts by which files were given, by their paths."""
     unnamed: UnnamedFiles = field(default_factory=lambda: UnnamedFiles([], []))
+    foreign: dict[str, Uri] = field(default_factory=dict)
+    """What other programs' directories are, and the first of each kind."""
 
     def __post_init__(self) -> None:
         self.log_directories = LogDirectories(self.unreadable, self.skipped)
@@ -108,7 +111,9 @@ def discover(
 
         found.add(partitions_of_texts(found.unnamed.texts))
     found.empty_inputs += _files_of_no_partition(found)
-    if not found.partitions:
+    if found.partitions:
+        found.skipped += [Unreadable(str(directory), f"{kind}; not read") for kind, directory in found.foreign.items()]
+    else:
         found.skipped += found.unnamed.dumps[:1]  # beside real logs they are no mistake
     hints = found.log_directories
     partitions = sorted(
@@ -189,6 +194,9 @@ def _take_topic(found: _Discovery, place: Uri, cluster: ClusterOptions) -> None:
 
 def _what_else(found: _Discovery, place: Uri) -> str:
     """Describe what a directory without segments holds."""
+    for kind, directory in found.foreign.items():
+        if directory.lies_in(place):
+            return f"{directory}: {kind}"
     for leftover in found.leftover_files:
         if leftover.log_dir is not None and Uri.parse(leftover.log_dir).lies_in(place):
             return f"no segment: only {leftover.relative} ({leftover.kind})"
@@ -217,7 +225,10 @@ def _visit(found: _Discovery, listing: Listing, listed: Listed, depth: int) -> N
     directory = listed.directory
     entries = _once(found, listed)
     held = {entry.name: entry for entry in entries if not entry.is_directory}
-    if entries and not _take_directory(found, listing.root, listed, held):
+    foreign = foreign_layout(directory.absolute(), held) if entries else None
+    if foreign is not None:
+        found.foreign.setdefault(foreign, directory)
+    elif entries and not _take_directory(found, listing.root, listed, held):
         found.log_directories.take(directory, held)
         found.members += (directory / name for name in held if not is_broker_file(name))
         below = _below(found, listing, [directory / entry.name for entry in entries if entry.is_directory], depth + 1)

@@ -151,6 +151,18 @@ class LogDirectoryIdentity(Struct, frozen=True):
         return None if either is None else (self.broker_id, either)
 
 
+class RemoteFault(Struct, frozen=True):
+    """What is wrong with a file or an object of a segment in remote storage, `path`; `segment` is its index in its partition.
+
+    `position` is a byte of the object, None where the whole is meant.
+    """
+
+    path: str
+    detail: str
+    position: int | None = None
+    segment: int = 0
+
+
 class PartitionDirectory(Struct, frozen=True):
     """One replica of one partition: its segments in offset order.
 
@@ -185,6 +197,10 @@ class PartitionDirectory(Struct, frozen=True):
     """Whether `kaudit capture` wrote it: its segments are not the broker's."""
     is_stopped: bool = False
     """The broker had been shut down, and not been started again, when its log directory was copied."""
+    remote_segments: int = 0
+    """How many of its segments, the first ones, are read from remote storage."""
+    remote_faults: Sequence[RemoteFault] = ()
+    """What names and sizes there show to be wrong, before the segments are read."""
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from kaudit.source.file_kinds import segment_base_offset
 from kaudit.source.filesystem import FileStatus, FileSystem, WritableFileSystem
 from kaudit.source.layout import FetchedRange, SegmentFile
 from kaudit.source.local import LocalFileSystem
+from kaudit.source.segment_object import SegmentObject, object_name
 from kaudit.source.standard_input import standard_input
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import KAFKA, Uri, UrlError
@@ -71,7 +72,7 @@ def filesystem(uri: Uri) -> FileSystem:
     return _connect(uri.scheme, uri.authority)
 
 
-def _archive_of(uri: Uri) -> "ArchiveFileSystem | None":
+def _archive_of(uri: Uri) -> "ArchiveFileSystem | SegmentObject | None":
     """Return the archive that holds `uri`, None where there is no such file: a directory may be called `logs!`."""
     for archive, _ in uri.archives():
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -82,11 +83,19 @@ def _archive_of(uri: Uri) -> "ArchiveFileSystem | None":
 
 
 @lru_cache(maxsize=_OPEN_ARCHIVES)
-def _opened_archive(archive: Uri, status: FileStatus) -> "ArchiveFileSystem":
+def _opened_archive(archive: Uri, status: FileStatus) -> "ArchiveFileSystem | SegmentObject":
     """Open an archive as it is now: one that was replaced has another status."""
+    if object_name(archive.last) is not None:
+        return SegmentObject(filesystem(archive), archive, status)
     from kaudit.source.archives.filesystem import ArchiveFileSystem  # noqa: PLC0415 - few inputs are archives
 
     return ArchiveFileSystem(filesystem(archive).open(archive), archive, status)
+
+
+def segment_object(place: Uri) -> SegmentObject | None:
+    """Return the object of Aiven's plugin whose content lies at `place`, None for any other place. Raises OSError as SegmentObject."""
+    found = _archive_of(place) if "!" in place.path else None
+    return found if isinstance(found, SegmentObject) else None
 
 
 def close_archives() -> None:
@@ -94,7 +103,7 @@ def close_archives() -> None:
     _opened_archive.cache_clear()
 
 
-def archive_at(file: Uri) -> "ArchiveFileSystem | None":
+def archive_at(file: Uri) -> "ArchiveFileSystem | SegmentObject | None":
     """Return what opens a file that is an archive or compressed, by its content; None for any other file.
 
     Raises:

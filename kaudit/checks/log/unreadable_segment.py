@@ -31,9 +31,9 @@ class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 )
 def unreadable_segment(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each segment once; an unreadable file that is not a segment of this partition is listed as not audited."""
-    numbers = {name: number for number, name in enumerate(context.segments)}
+    numbers = {path: number for number, path in enumerate(context.paths)}
     for entry in evidence.of(Unreadable):
-        number = numbers.get(entry.path.rsplit("/", 1)[-1])
+        number = numbers.get(entry.path)
         if number is None:
             continue
         name = context.segments[number]

@@ -1,0 +1,225 @@
+"""Segments in remote storage as the first segments of their partitions: one log, whatever part of it lies where (--remote)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaudit.errors import UsageError
+from kaudit.model.damage import PlacedDamage
+from kaudit.reading.log_tail import position_of
+from kaudit.scanning.options import ScanOptions
+from kaudit.source.layout import Layout, PartitionDirectory, RemoteFault, SegmentFile, Unreadable, with_replicas
+from kaudit.source.listing import failure
+from kaudit.source.remote_storage import RemoteFiles, RemoteSegmentFile, as_read, find_remote
+from kaudit.source.schemes import open_segment, segment_object
+from kaudit.source.uri import Uri, UrlError
+
+_PartitionKey = tuple[str, int]
+"""Topic id and partition."""
+
+
+class RemotePartition(Struct, frozen=True):
+    """The copied segments to read of one partition, by offset, and the replica that they are read before; None without one."""
+
+    segments: Sequence[RemoteFiles]
+    local: PartitionDirectory | None
+
+    @property
+    def first_local(self) -> int | None:
+        """The offset from which on the replica has the log itself."""
+        return self.local.segments[0].base_offset if self.local is not None and self.local.segments else None
+
+
+class RemoteInput(Struct, frozen=True):
+    """What of a location is read: partitions with segments, and what is not read and why."""
+
+    location: Uri
+    partitions: Sequence[RemotePartition]
+    unreadable: Sequence[Unreadable] = ()
+    skipped: Sequence[Unreadable] = ()
+
+
+def choose_remote(location: str, options: ScanOptions, layout: Layout) -> RemoteInput:
+    """Choose what to read of a location, by names alone: what the partitions of `layout` lack, or all of it without other inputs.
+
+    Local segments win: of offsets that a replica has itself no copy is read. Of several replicas the one whose log begins first is
+    completed. Raises UsageError where there is no such location, or no segment in it.
+    """
+    place = Uri.parse(location).absolute()
+    try:
+        found = find_remote(place)
+    except FileNotFoundError as error:
+        raise UsageError(f"--remote {location}: no such file or directory") from error
+    except UrlError as error:
+        raise UsageError(f"--remote {error}") from error
+    except OSError as error:
+        return RemoteInput(place, (), [Unreadable(location, failure(error))])
+    if not found.segments and not found.unreadable:
+        known = "known are the layouts of Kafka's LocalTieredStorage and of Aiven's plugin"
+        raise UsageError(f"--remote {location}: no copied segment was found ({known})")
+    by_partition: dict[_PartitionKey, list[RemoteFiles]] = {}
+    for segment in found.segments:
+        if options.asks_for(segment.topic, segment.partition):
+            by_partition.setdefault((segment.topic_id, segment.partition), []).append(segment)
+    chosen: list[RemotePartition] = []
+    alone: set[_PartitionKey] = set()
+    renewed: set[str] = set()
+    for key, segments in by_partition.items():
+        local = _completed(key, segments[0].topic, layout.partitions)
+        if local is None and options.paths:
+            alone.add(key)
+            renewed |= {
+                f"{entry.name} there has topic id {key[0]}, and the one here {entry.topic_id}: the topic was made anew"
+                for entry in layout.partitions
+                if entry.topic == segments[0].topic and entry.partition == key[1]
+            }
+            continue
+        chosen.append(RemotePartition(_needed(segments, local), local))
+    return RemoteInput(
+        place,
+        [each for each in chosen if each.segments],
+        found.unreadable,
+        [*_alone(location, alone), *(Unreadable(location, text) for text in sorted(renewed))],
+    )
+
+
+def _alone(location: str, partitions: set[_PartitionKey]) -> Iterator[Unreadable]:
+    if partitions:
+        reason = f"{len(partitions):,} partitions there are not among the inputs and were not read: give --remote without PATH to read all"
+        yield Unreadable(location, reason)
+
+
+def _completed(key: _PartitionKey, topic: str, partitions: Sequence[PartitionDirectory]) -> PartitionDirectory | None:
+    """Return the replica whose log begins first; a topic that was made anew has another id."""
+    topic_id, number = key
+    own = [
+        entry
+        for entry in partitions
+        if entry.partition == number
+        and (entry.topic_id == topic_id if entry.topic_id is not None else entry.topic == topic)
+        and entry.whole_directory
+        and not entry.is_fetched
+    ]
+    return min(own, key=lambda entry: entry.segments[0].base_offset if entry.segments else -1, default=None)
+
+
+def _needed(segments: Iterable[RemoteFiles], local: PartitionDirectory | None) -> list[RemoteFiles]:
+    """Return the segments that begin before the replica's own, by offset; of those that begin alike the longest.
+
+    A segment is not needed where the next one begins at or before the log start.
+    """
+    longest: dict[int, RemoteFiles] = {}
+    for segment in sorted(segments, key=lambda each: (each.base_offset, each.bytes)):
+        longest[segment.base_offset] = segment
+    first = None if local is None or not local.segments else local.segments[0].base_offset
+    found = [segment for base, segment in longest.items() if first is None or base < first]
+    start = 0 if local is None or local.log_start_offset is None else local.log_start_offset
+    begun = sum(segment.base_offset <= start for segment in found)
+    return found[max(begun - 1, 0) :]
+
+
+def with_remote(layout: Layout, remote: RemoteInput) -> Layout:
+    """Return the layout with the chosen segments as the first ones of their partitions."""
+    completed: dict[str, PartitionDirectory] = {}
+    added: list[PartitionDirectory] = []
+    for each in remote.partitions:
+        partition = _joined(each, remote.location)
+        if each.local is None:
+            added.append(partition)
+        else:
+            completed[each.local.directory] = partition
+    partitions = [completed.get(entry.directory, entry) for entry in layout.partitions]
+    return replace(
+        layout,
+        partitions=sorted(
+            [*partitions, *with_replicas(added)], key=lambda entry: (entry.topic, entry.partition, entry.directory)
+        ),
+        unreadable=[*layout.unreadable, *remote.unreadable],
+        skipped=[*layout.skipped, *remote.skipped],
+    )
+
+
+def _joined(each: RemotePartition, location: Uri) -> PartitionDirectory:
+    chain = _without_covered([*as_read(each.segments)])
+    local = each.local or _new_directory(chain[0].origin, location)
+    segments: list[SegmentFile] = []
+    side_files: dict[str, SegmentFile] = {}
+    faults: list[RemoteFault] = []
+    nexts = [other.log.base_offset for other in chain[1:]]
+    for number, (own, stop) in enumerate(zip(chain, [*nexts, each.first_local], strict=True)):
+        log = _until(own, stop)
+        segments.append(log)
+        faults += [replace(fault, segment=number) for fault in own.faults]
+        side_files |= {file.name: file for file in own.side_files}
+        end = own.end_offset + 1 if own.end_offset is not None else stop if log == own.log else None
+        if own.snapshot is not None and end is not None:
+            name = f"{end:020d}.snapshot"
+            side_files[name] = replace(own.snapshot, name=name)
+    side_files |= {file.name: file for file in local.side_files}
+    return replace(
+        local,
+        segments=(*segments, *local.segments),
+        side_files=[side_files[name] for name in sorted(side_files)],
+        remote_segments=len(segments),
+        remote_faults=faults,
+    )
+
+
+def _without_covered(chain: Sequence[RemoteSegmentFile]) -> list[RemoteSegmentFile]:
+    """Leave out the segments all of whose offsets an earlier one has too: it was copied again after a change of leaders."""
+    found: list[RemoteSegmentFile] = []
+    covered = -1
+    for own in chain:
+        if own.end_offset is None or own.end_offset > covered:
+            found.append(own)
+            covered = max(covered, -1 if own.end_offset is None else own.end_offset)
+    return found
+
+
+def _until(own: RemoteSegmentFile, stop: int | None) -> SegmentFile:
+    """Return a copied segment up to the offset with which the next one begins, as brokers read it (RemoteLogMetadataCache)."""
+    if stop is None or (own.end_offset is not None and own.end_offset < stop):
+        return own.log
+    try:
+        return replace(own.log, size=position_of(own.log, open_segment, stop))
+    except OSError:
+        return own.log  # whoever reads it says why it cannot be read
+
+
+def _new_directory(origin: RemoteFiles, location: Uri) -> PartitionDirectory:
+    """Return a partition that only remote storage has."""
+    return PartitionDirectory(
+        topic=origin.topic,
+        partition=origin.partition,
+        replica="",
+        log_dir=str(location),
+        directory=str(origin.directory),
+        relative=origin.directory.relative_to(location),
+        segments=(),
+        topic_id=origin.topic_id,
+    )
+
+
+def chunk_faults(directory: PartitionDirectory, damages: Iterable[PlacedDamage]) -> Iterator[RemoteFault]:
+    """Yield the chunks of remote objects in which damage begins, each once: where they lie, and why they cannot be decoded if that is so."""
+    known: set[tuple[int, int]] = set()
+    for placed in damages:
+        if placed.segment >= directory.remote_segments:
+            continue
+        segment = directory.segments[placed.segment]
+        try:
+            files = segment_object(Uri.parse(segment.path))
+            if files is None:
+                continue
+            chunk, problem = files.chunk_at(placed.damage.position)
+        except OSError:
+            continue  # the segment is listed as unreadable
+        if (placed.segment, chunk.number) in known:
+            continue
+        known.add((placed.segment, chunk.number))
+        end = chunk.object_start + chunk.object_size
+        held = f"chunk {chunk.number}, bytes {chunk.object_start:,} to {end:,} of the object, holds bytes {chunk.start:,} to "
+        held += f"{chunk.start + chunk.size:,} of the segment"
+        detail = f"{held} and cannot be decoded: {problem}" if problem else f"{held}, in which batches are damaged"
+        yield RemoteFault(segment.path.removesuffix("!"), detail, chunk.object_start, placed.segment)

@@ -1,0 +1,235 @@
+"""A segment in the objects of Aiven's plugin: `X.log!` is the segment that X.log holds in chunks, `X.indexes!/NAME` a file beside it.
+
+X.rsm-manifest says where each lies (kaudit.formats.sidefiles.segment_manifest); opening it is one small read.
+"""
+
+import errno
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import closing
+from typing import Final
+
+from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.log.codecs import Codec, decompress
+from kaudit.formats.sidefiles.segment_manifest import Chunk, SegmentManifest, parse_segment_manifest
+from kaudit.model.limits import MANIFEST_BYTES, UNPACKED_BYTES
+from kaudit.source.archives.parts import FilePart
+from kaudit.source.bytes import ByteSource, announce
+from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
+from kaudit.source.filesystem import FileStatus, FileSystem
+from kaudit.source.layout import Unreadable
+from kaudit.source.uri import Uri
+
+LOG, INDEXES, MANIFEST = "log", "indexes", "rsm-manifest"
+"""Suffixes of the three objects of a segment (ObjectKeyFactory.Suffix)."""
+_OBJECT: Final = re.compile(rf"([0-9]{{20}})-([a-zA-Z0-9_-]{{22}})\.({LOG}|{INDEXES}|{MANIFEST})")
+_NO_BATCH: Final = b"\xff"
+"""Bytes that stand where a chunk cannot be decoded: no batch begins with them, and they are no preallocated zeros."""
+
+
+def object_name(name: str) -> tuple[int, str, str] | None:
+    """Return base offset, segment id and suffix in the name of an object of a segment; None for any other name."""
+    found = _OBJECT.fullmatch(name)
+    return None if found is None else (int(found[1]), found[2], found[3])
+
+
+def manifest_of(place: Uri) -> Uri:
+    """Return where the manifest of an object's segment lies."""
+    return place.parent / f"{place.last.rpartition('.')[0]}.{MANIFEST}"
+
+
+def read_manifest(files: FileSystem, place: Uri) -> SegmentManifest:
+    """Read a manifest.
+
+    Raises:
+        OSError: it is missing, cannot be read, or is damaged; the text names it.
+
+    """
+    try:
+        data = files.read_start(place, MANIFEST_BYTES + 1)
+    except FileNotFoundError:
+        missing = f"its manifest {place.last} is missing: the upload did not finish, or somebody deleted it"
+        raise OSError(errno.EIO, missing, str(place)) from None
+    except OSError as error:
+        raise type(error)(error.errno, f"its manifest {place.last}: {error.strerror}", str(place)) from error
+    if len(data) > MANIFEST_BYTES:
+        raise OSError(errno.EFBIG, f"its manifest {place.last} has more than {MANIFEST_BYTES >> 20} MiB", str(place))
+    try:
+        return parse_segment_manifest(data)
+    except WireError as error:
+        raise OSError(errno.EINVAL, f"its manifest {place.last} is damaged: {error.detail}", str(place)) from error
+
+
+def index_files(base_offset: int, manifest: SegmentManifest) -> Mapping[str, tuple[int, int]]:
+    """Return position and size, in the object of a segment's indexes, of the files that a broker keeps under these names.
+
+    The producer snapshot is that of the segment's end (RemoteLogManager.copyLogSegment); without metadata that is not known.
+    """
+    ranges, prefix = manifest.indexes, f"{base_offset:020d}"
+    named = {
+        f"{prefix}.index": ranges.offset,
+        f"{prefix}.timeindex": ranges.timestamp,
+        f"{prefix}.txnindex": ranges.transaction,
+    }
+    # neither file is ever empty: nothing was uploaded then
+    if ranges.leader_epoch.size:
+        named[LEADER_EPOCH_CHECKPOINT] = ranges.leader_epoch
+    if manifest.metadata is not None and ranges.producer_snapshot.size:
+        named[f"{manifest.metadata.end_offset + 1:020d}.snapshot"] = ranges.producer_snapshot
+    return {name: (found.position, found.size) for name, found in named.items() if found is not None}
+
+
+class SegmentObject:
+    """What one object of a segment holds, as a file system: a file for the log, a directory for the indexes."""
+
+    is_remote = False
+    is_compressed = False
+    refused: Sequence[Unreadable] = ()
+    noted: Sequence[Unreadable] = ()
+
+    def __init__(self, files: FileSystem, place: Uri, held_as: FileStatus) -> None:
+        """Read the manifest beside `place`. Raises OSError as `read_manifest`, and where the segment is encrypted."""
+        named = object_name(place.last)
+        assert named is not None, "whoever asks has looked at the name"
+        self._files, self._place, self._held_as = files, place, held_as
+        self._base_offset, _, self._suffix = named
+        self.manifest = read_manifest(files, manifest_of(place))
+        require_readable(self.manifest, place)
+
+    def status(self, uri: Uri) -> FileStatus:
+        """Return what is at `uri`, with size and time."""
+        if self._suffix == LOG:
+            return FileStatus(uri.last, False, self.manifest.chunks.file_size, self._held_as.modified_ms)
+        if uri == self._place.content:
+            return FileStatus(uri.last, True, 0, self._held_as.modified_ms)
+        return FileStatus(uri.last, False, self._range(uri)[1], self._held_as.modified_ms)
+
+    def entries(self, uri: Uri) -> Sequence[FileStatus]:
+        """List the indexes, sorted by name."""
+        if self._suffix == LOG or uri != self._place.content:
+            raise FileNotFoundError(errno.ENOENT, "no such directory in the object", str(uri))
+        found = index_files(self._base_offset, self.manifest)
+        return [FileStatus(name, False, found[name][1], self._held_as.modified_ms) for name in sorted(found)]
+
+    def tree(self, uri: Uri) -> None:
+        """Return None: there is one directory."""
+
+    def identity(self, uri: Uri) -> Hashable:
+        """Return the path: objects have no links."""
+        return str(uri)
+
+    def read_start(self, uri: Uri, limit: int) -> bytes:
+        """Return the first `limit` bytes of a file."""
+        with closing(self.open(uri)) as source:
+            data = bytearray(min(limit, source.size()))
+            return bytes(data[: source.read_into(0, memoryview(data))])
+
+    def open(self, uri: Uri) -> ByteSource:
+        """Open the segment, or one of its indexes."""
+        if self._suffix == LOG:
+            return ChunkedSegment(self._files.open(self._place), self.manifest)
+        position, size = self._range(uri)
+        return _Part(self._files.open(self._place), position, size)
+
+    def chunk_at(self, position: int) -> tuple[Chunk, str]:
+        """Return the chunk that holds a byte of the segment, and why it cannot be decoded: empty where it can."""
+        with closing(ChunkedSegment(self._files.open(self._place), self.manifest)) as source:
+            chunk = self.manifest.chunks.at(position)
+            return chunk, source.problem(chunk)
+
+    def _range(self, uri: Uri) -> tuple[int, int]:
+        found = index_files(self._base_offset, self.manifest).get(uri.last)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "no such index in the object", str(uri))
+        return found
+
+
+def require_readable(manifest: SegmentManifest, place: Uri) -> None:
+    """Check that kaudit decodes the chunks of a segment. Raises OSError where they are encrypted, or larger than is held."""
+    if manifest.encryption is not None:
+        instead = "kaudit has no key to decrypt it; brokers do: audit the topic by kafka://"
+        raise OSError(errno.EACCES, f"encrypted with key {manifest.encryption.key_id} (AES-GCM): {instead}", str(place))
+    chunks = manifest.chunks
+    if not chunks.is_plain and min(chunks.chunk_size, chunks.file_size) > UNPACKED_BYTES:
+        raise OSError(errno.EFBIG, f"chunks of {chunks.chunk_size:,} bytes: kaudit holds {UNPACKED_BYTES >> 20} MiB")
+
+
+class _Part(FilePart):
+    """A part of an object that is opened for it alone."""
+
+    def __init__(self, source: ByteSource, start: int, size: int) -> None:
+        super().__init__(source, start, size)
+        self.close: Callable[[], None] = source.close  # nobody else reads it
+
+
+class ChunkedSegment:
+    """A segment whose chunks are decoded one by one; the last one that was read is held."""
+
+    def __init__(self, source: ByteSource, manifest: SegmentManifest) -> None:
+        self._source = source
+        self._chunks = manifest.chunks
+        self._compressed = manifest.compressed
+        self._number = -1
+        self._held = b""
+        self.close = source.close
+
+    def size(self) -> int:
+        """Return the size of the segment."""
+        return self._chunks.file_size
+
+    def announce(self, start: int, stop: int) -> None:
+        """Announce the bytes of the object that hold these of the segment."""
+        stop = min(stop, self._chunks.file_size)
+        if start < stop:
+            last = self._chunks.at(stop - 1)
+            announce(self._source, self._chunks.at(start).object_start, last.object_start + last.object_size)
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill `buffer` from `position`; return how many bytes were there."""
+        done, wanted = 0, min(len(buffer), self._chunks.file_size - position)
+        while done < wanted:
+            chunk = self._chunks.at(position + done)
+            if chunk.number != self._number:
+                self._held, self._number = self._decoded(chunk), chunk.number
+            at = position + done - chunk.start
+            part = self._held[at : at + wanted - done]
+            buffer[done : done + len(part)] = part
+            done += len(part)
+        return max(done, 0)
+
+    def problem(self, chunk: Chunk) -> str:
+        """Return why a chunk cannot be decoded, empty where it can."""
+        try:
+            self._content(chunk)
+        except WireError as error:
+            return error.detail
+        return ""
+
+    def _decoded(self, chunk: Chunk) -> bytes:
+        try:
+            return self._content(chunk)
+        except WireError:
+            return _NO_BATCH * chunk.size
+
+    def _content(self, chunk: Chunk) -> bytes:
+        """Return the bytes of a chunk. Raises WireError where the object's are not those, OSError where it cannot be read."""
+        size = min(chunk.object_size, max(self._source.size() - chunk.object_start, 0))
+        data = bytearray(size)
+        found = self._source.read_into(chunk.object_start, memoryview(data)) if size else 0
+        return decoded_chunk(bytes(data[:found]), chunk, compressed=self._compressed)
+
+
+def decoded_chunk(data: bytes, chunk: Chunk, *, compressed: bool) -> bytes:
+    """Return what the bytes of a chunk were before the plugin transformed them.
+
+    Raises:
+        WireError: there are too few, zstd refuses them, or they become another number of bytes than the manifest says.
+
+    """
+    if len(data) < chunk.object_size:
+        missing = f"the object ends {chunk.object_size - len(data):,} bytes before the chunk does"
+        raise WireError(len(data), Reason.TRUNCATED, missing)
+    content = decompress(Codec.ZSTD, 2, data, chunk.size) if compressed else data
+    if len(content) != chunk.size:
+        raise WireError(0, Reason.LENGTH, f"it becomes {len(content):,} bytes, {chunk.size:,} by the manifest")
+    return content
