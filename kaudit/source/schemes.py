@@ -33,6 +33,12 @@ _STORES: Mapping[str, tuple[str, ...]] = {
 _WITHOUT_EXTRA = {"hdfs": " (or write webhdfs://NAMENODE:9870/PATH)", "s3": ""}
 """Modules that import a client library, an extra of the same name, and what works without it."""
 _WRITABLE = ("hdfs", "s3", "s3a")
+_AZURE = "Azure Blob Storage is not read: copy it to a directory, to HDFS or to a store with S3's interface"
+_OTHER_STORES: Mapping[str, str] = {
+    "gs": "Google Cloud Storage is read by its S3 interface: s3:// with AWS_ENDPOINT_URL_S3=https://storage.googleapis.com and HMAC keys",
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), _AZURE),
+}
+"""What to do with what lies in a store that kaudit does not read."""
 
 
 class SegmentRemovedError(FileNotFoundError):
@@ -67,6 +73,8 @@ def filesystem(uri: Uri) -> FileSystem:
         return standard_input()
     if "!" in uri.path and (archive := _archive_of(uri)) is not None:
         return archive
+    if uri.scheme in _OTHER_STORES:
+        raise UrlError(f"{uri}: {_OTHER_STORES[uri.scheme]}")
     if uri.scheme and uri.scheme not in _STORES:
         raise UrlError(f"{uri}: kaudit reads local paths, file://, {_urls(*_STORES, KAFKA)}")
     return _connect(uri.scheme, uri.authority)

@@ -1,6 +1,7 @@
 """A log whose first segments are in remote storage is audited as it is with all of them on the disk."""
 
 import shutil
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tests.logs import Log, data, marker
 from tests.remote_storage import ENCRYPTED, AivenPlugin, LocalTieredStorage, Segment, dated, move, split, starts_of
 
 WRITTEN = 1_700_100_000
-PLUGINS = {
+PLUGINS: dict[str, Callable[[], AivenPlugin | LocalTieredStorage]] = {
     "local": LocalTieredStorage,
     "chunks": AivenPlugin,
     "small chunks": lambda: AivenPlugin(chunk_size=100),
@@ -222,8 +223,10 @@ def test_a_location_without_segments(whole, tmp_path):
         audited(whole, remote=str(empty))
     with pytest.raises(UsageError, match="no such file or directory"):
         audited(whole, remote=str(tmp_path / "nowhere"))
-    with pytest.raises(UsageError, match="gs://bucket/x: kaudit reads"):
+    with pytest.raises(UsageError, match="gs://bucket/x: Google Cloud Storage is read by its S3 interface"):
         audited(whole, remote="gs://bucket/x")
+    with pytest.raises(UsageError, match="abfs://bucket/x: Azure Blob Storage is not read"):
+        audited(whole, remote="abfs://bucket/x")
 
 
 def test_the_copies_given_as_a_log_are_named(whole, tiered):
