@@ -3,16 +3,18 @@
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kaudit.cli.exits import ExitCode
+from kaudit.cli.identities import identity_reader
 from kaudit.cli.inspection import PARQUET, RowTarget, console_of, parse_row_targets, show
 from kaudit.cli.loading import loaded
-from kaudit.cli.options import DisplayOptions, RowOutput
+from kaudit.cli.options import DisplayOptions, RecordOptions, RowOutput
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import nothing_audited
 from kaudit.cli.targets import write_rows
-from kaudit.engines import local
+from kaudit.engines.repeated_records import RepeatRequest, repeated_records
 from kaudit.errors import NothingToAuditError
 from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing
 from kaudit.report.console import visible
@@ -31,30 +33,35 @@ _RANGES_SHOWN = 10
 """Ranges shown above the rows, without --verbose."""
 
 
-def run_dedup(
-    options: ScanOptions, output: RowOutput, isolation_level: str, identity: str | None, display: DisplayOptions
-) -> int:
+def run_dedup(options: ScanOptions, output: RowOutput, asked: RecordOptions, display: DisplayOptions) -> int:
     """List the duplicates in every format asked for; return the exit code."""
     targets = parse_row_targets(output.output_format or (), output.output, options.paths)
     names = output.redaction.redactor()
-    try:
-        with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-            listing = local.duplicates(options, progress, identity)
-    except NothingToAuditError as error:
-        # whoever parses stdout gets a valid document also now
-        if names is not None:
-            error = names.of_error(error, options.paths)
-        nothing = DuplicateListing(nothing_audited(options, error), (), open_segment)
+    level = asked.isolation_level.value
+    request = RepeatRequest(
+        asked.identity,
+        identity_reader(None, asked.schema or (), asked.key_schema or ()),
+        asked.temporary_directory,
+    )
+    with ExitStack() as held:
+        try:
+            with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
+                listing = held.enter_context(repeated_records(options, progress, request))
+        except NothingToAuditError as error:
+            # whoever parses stdout gets a valid document also now
+            if names is not None:
+                error = names.of_error(error, options.paths)
+            nothing = DuplicateListing(nothing_audited(options, error), (), open_segment)
+            for target in targets:
+                if target.form != "table":
+                    _write(nothing, target, level, display, names)
+            raise error from None
         for target in targets:
-            if target.form != "table":
-                _write(nothing, target, isolation_level, display, names)
-        raise error from None
-    for target in targets:
-        _write(listing, target, isolation_level, display, names)
-    told = listing if names is None else loaded("redacting", "redacted_duplicates")(names, listing)
-    for note in (*not_compared(told), *told.failed):
-        sys.stderr.write(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n")
-    return ExitCode.UNREADABLE if listing.scan.incomplete or listing.failed else ExitCode.OK
+            _write(listing, target, level, display, names)
+        told = listing if names is None else loaded("redacting", "redacted_duplicates")(names, listing)
+        for note in (*not_compared(told), *told.failed):
+            sys.stderr.write(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n")
+        return ExitCode.UNREADABLE if listing.scan.incomplete or listing.failed else ExitCode.OK
 
 
 def _write(

@@ -7,11 +7,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kaudit.cli.audit import Recording, refuse_urls, run_audit
-from kaudit.cli.commands.dedup import IsolationLevel
 from kaudit.cli.commands.diff import DiffOptions
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.identities import identity_reader
 from kaudit.cli.loading import loaded
+from kaudit.cli.options import IsolationLevel
 from kaudit.cli.parsing import is_fingerprint, parse_names
 from kaudit.cli.request import audit_request
 from kaudit.cli.settings import Settings

@@ -28,7 +28,7 @@ from kaudit.reading.chunk_plan import OpenSource, whole_segments
 from kaudit.reading.chunk_reader import read_serially
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.findings import partition_context
-from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.summaries import segment_rows, total
 from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
@@ -95,7 +95,7 @@ def _held_by(holders: Collection[str], copies: Sequence[BrokerReplicas]) -> list
 
 def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> ComparedPartition:
     """Compare one partition's replicas; the function every engine schedules."""
-    verify, reads = options.depth is not Depth.HEADERS, FailedReads(open_source)
+    verify, reads = options.verifies, FailedReads(open_source)
     # offsets below a replica's log start are deleted there: nothing is left to compare
     readers = {
         name: ReplicaReader(

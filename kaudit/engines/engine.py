@@ -79,7 +79,7 @@ class AuditedInput(ABC):
 
 def listings() -> Any:  # noqa: ANN401 - a module
     """Return the module `kept_rows`: a scan starts without the listings that it imports."""
-    from kaudit.engines import kept_rows  # noqa: PLC0415 - only `timeline`, `producers`, `dedup` and tables need them
+    from kaudit.engines import kept_rows  # noqa: PLC0415 - only `timeline`, `producers` and tables need them
 
     return kept_rows
 

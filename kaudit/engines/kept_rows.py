@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from kaudit.audits.repeats.identities import TopicIdentities
-from kaudit.audits.repeats.suspects import Room, SuspectRows
 from kaudit.engines.rows import Rows, sink_itself
 from kaudit.errors import UsageError
-from kaudit.listings.duplicates import duplicate_listing
 from kaudit.listings.producer_histories import HistoryRows, HistoryWriter, PartitionHistory, Piece, RecordedScan
 from kaudit.listings.query import Query
 from kaudit.listings.timeline import build_timelines, by_replica
@@ -34,13 +31,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ACTIVITY",
     "HISTORIES",
-    "TopicIdentities",
     "build_timelines",
-    "duplicate_listing",
     "listed_producers",
     "recorded",
     "runs_of",
-    "suspects",
 ]
 
 
@@ -82,11 +76,6 @@ HISTORIES = Rows(HistoryRows, PartitionHistory, PartitionHistory.of, HistoryFile
 def runs_of(producer_ids: Sequence[int]) -> Rows:
     """Keep runs and markers for timelines of these producer ids, of all if there are none."""
     return Rows(partial(KeptRows, frozenset(producer_ids) or None), KeptRows, sink_itself)
-
-
-def suspects() -> Rows:
-    """Keep what `dedup` compares."""
-    return Rows(partial(SuspectRows, Room()), SuspectRows, sink_itself)
 
 
 def listed_producers(audit: Audit, kept: Iterable[Any], query: Query) -> "ListedProducers":

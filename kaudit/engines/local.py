@@ -27,23 +27,19 @@ from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.chunk_size import ChunkSize, RecentSizes, fixed_size
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import read_blocks
-from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, audit_needs, find_evidence, plan_jobs, share_rate
-from kaudit.source.layout import INTERNAL_TOPICS, Layout
+from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
-    from kaudit.audits.repeats.suspects import SuspectRows
-    from kaudit.listings.duplicates import DuplicateListing
     from kaudit.listings.producer_histories import RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
     from kaudit.listings.transactions import Query as TransactionQuery
     from kaudit.listings.transactions import TransactionListing
     from kaudit.scanning.opened_state import OpenedState
 
-_RECORD_PIECE_BYTES = 4 << 20
-"""Decompressed records of a piece are reduced at once."""
 _SMALL_PIECE_BYTES = 1 << 20
 """Bytes read at a time where rows are `small`: temporary arrays must stay small beside a million producer ids."""
 _Close = Callable[[PartitionAudit, Any], None]
@@ -75,26 +71,6 @@ class LocalEngine(Engine):
             return
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
             yield from _advancing(work, pool.map(one, work), progress)
-
-    @staticmethod
-    def duplicates(options: ScanOptions, progress: Progress, identity: str | None = None) -> "DuplicateListing":
-        """Audit, and compare every record with those before it, by an identity or by that which its topic's records have.
-
-        Raises as `audited` does, and UsageError for an identity that there is not.
-        """
-        keep_freed_memory()
-        found: list[tuple[PartitionAudit, object]] = []
-        choice = listings().TopicIdentities(identity, open_segment)
-
-        def close(partition: PartitionAudit, kept: "SuspectRows") -> None:
-            if partition.directory.topic not in INTERNAL_TOPICS:
-                directory = partition.directory
-                found.append((partition, kept.of(directory, choice.of(directory), compacted=partition.compacted)))
-
-        asked = replace(options, depth=Depth.RECORDS, contents=choice.of, takes_logs=False)
-        audit = _audit(asked, progress, listings().suspects(), close, _RECORD_PIECE_BYTES)
-        listing: DuplicateListing = listings().duplicate_listing(audit.result(), found, open_segment)
-        return listing
 
     @staticmethod
     def transactions(options: ScanOptions, progress: Progress, query: "TransactionQuery") -> "TransactionListing":
@@ -204,11 +180,10 @@ def _start_method(layout: Layout) -> str:
 
 
 LOCAL = LocalEngine()
-scan, timeline, producers, record, duplicates, transactions = (
+scan, timeline, producers, record, transactions = (
     LOCAL.scan,
     LOCAL.timeline,
     LOCAL.producers,
     LOCAL.record,
-    LOCAL.duplicates,
     LOCAL.transactions,
 )

@@ -1,7 +1,5 @@
 """`diff --by records`: every partition of both sides read, every bucket of identities matched, then the ledgers in order."""
 
-import errno
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,11 +10,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaudit.audits.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
+from kaudit.audits.records.spill import Spill, rows_written, spill_directory
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, Sides, match_bucket
-from kaudit.diff.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
 from kaudit.diff.records.result import ledger_result
-from kaudit.diff.records.spill import Spill
 from kaudit.diff.records.topics import Pairing, by_topic, pair_topics, parse_maps
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
@@ -29,12 +27,11 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Layout
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.uri import UrlError
 
 _BUCKET_BYTES = 4 << 20
 """Bytes of log whose records are one bucket: what is written of one before it is removed is little beside the others."""
 _MOST_BITS = 10
-_PLACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
 
 
 class Comparison(Struct, frozen=True):
@@ -159,18 +156,11 @@ def record_ledger(
         raise NothingToAuditError(
             f"nothing to compare: no topic of the source has a copy in the target ({'; '.join(have)}); --map 'REGEX=NAME' names copies"
         )
-    place = _temporary_place(sides, request)
     options = replace(options, paths=[side.path for side in sides])
-    with _directory(place) as directory:
-        try:
+    with spill_directory(request.temporary_directory, options.paths) as directory:
+        with rows_written(directory):
             comparison = Comparison(pairings, request.reader, request.read_committed)
-            read, ledgers = _compared(
-                comparison, options, request, Path(directory), partial(compare, progress=progress)
-            )
-        except OSError as error:
-            if error.errno not in _PLACE_ERRORS:
-                raise
-            raise UsageError(f"{place}: {error.strerror}; --temporary-directory names another place") from error
+            read, ledgers = _compared(comparison, options, request, directory, partial(compare, progress=progress))
         yield ledger_result(sides, layouts, read, ledgers, alone)
 
 
@@ -195,27 +185,6 @@ def _renumbered(pairings: Sequence[Pairing]) -> list[Pairing]:
 
 def _has_brokers_times(ledger: TopicLedger) -> bool:
     return bool(ledger.source_counts.appended_times or ledger.target_counts.appended_times)
-
-
-def _temporary_place(sides: Sequence[Replica], request: LedgerRequest) -> str:
-    place = request.temporary_directory or tempfile.gettempdir()
-    resolved = Path(place).resolve()
-    for side in sides:
-        if Uri.parse(side.path).is_local and Path(side.path).resolve() in (resolved, *resolved.parents):
-            raise UsageError(
-                f"{place} lies in {side.path}, where nothing is written: --temporary-directory names another place"
-            )
-    return place
-
-
-@contextmanager
-def _directory(place: str) -> Iterator[str]:
-    try:
-        held = tempfile.TemporaryDirectory(prefix="kaudit-ledger-", dir=place)
-    except OSError as error:
-        raise UsageError(f"{place}: {error.strerror}; --temporary-directory names another place") from error
-    with held as directory:
-        yield directory
 
 
 def _compared(

@@ -1,16 +1,12 @@
 """The duplicates of all partitions, read again when they are asked for, and their totals."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from kaudit.audits.repeats.duplicates import DuplicateReader
-from kaudit.audits.repeats.suspects import PartitionDuplicates, ReportedRepeat
+from kaudit.audits.repeats.duplicates import DuplicateReader, PartitionDuplicates
 from kaudit.model.duplicates import Duplicate, DuplicateCounts, RepeatedRange
-from kaudit.model.producer_patterns import RepeatedBatch, RepeatedEpoch, RepeatedSession
 from kaudit.model.result import ScanResult
-from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.source.layout import Unreadable
@@ -38,7 +34,7 @@ class PartitionTotal(Struct, frozen=True):
 
 
 class DuplicateListing(Struct):
-    """The suspected duplicates of an audit. `totals` are those of the partitions that have been listed."""
+    """The duplicates of an input. `totals` are those of the partitions that have been listed."""
 
     scan: ScanResult
     partitions: Sequence[PartitionDuplicates]
@@ -65,23 +61,6 @@ class DuplicateListing(Struct):
         self.failed = [*reads.unreadable]
 
 
-def duplicate_listing(
-    result: ScanResult,
-    found: Iterable[tuple[PartitionAudit, PartitionDuplicates]],
-    open_source: OpenSource,
-) -> DuplicateListing:
-    """Return the suspects of an audit and, of each partition, the repeats that a scan reports (KA701, KA702, KA704)."""
-    partitions: list[PartitionDuplicates] = []
-    for part, suspects in found:
-        repeats: list[RepeatedBatch | RepeatedSession | RepeatedEpoch] = [
-            *part.repeats.repeated,
-            *part.repeated_sessions,
-            *part.repeated_epochs,
-        ]
-        partitions.append(replace(suspects, reported=list(map(ReportedRepeat.of, repeats))))
-    return DuplicateListing(result, partitions, open_source)
-
-
 def _total(partition: PartitionDuplicates, reader: DuplicateReader) -> PartitionTotal:
     directory = partition.directory
     return PartitionTotal(
@@ -91,10 +70,10 @@ def _total(partition: PartitionDuplicates, reader: DuplicateReader) -> Partition
         partition.records,
         partition.compacted,
         reader.counts,
-        partition.more,
+        partition.sequences.more,
         reader.unread,
         partition.undecoded,
         partition.known_keys,
         partition.without_key,
-        partition.identity,
+        partition.reader.identity.text,
     )

@@ -17,7 +17,6 @@ from kaudit.model.columns import Column, Columns
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.chunk_rows import ChunkRows, Outcome
-from kaudit.reading.content_rows import CONTENT
 from kaudit.reading.digest_leaves import BATCH, LEAF
 from kaudit.reading.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, NON_IDEMPOTENT_BATCH, RUN
 from kaudit.reading.run_rows import columns_of_boundaries
@@ -34,7 +33,6 @@ TABLES = {
     "ChunkRows.gaps": GAP,
     "ChunkRows.leader_epochs": LEADER_EPOCH_START,
     "ChunkRows.batch_starts": BATCH_START,
-    "ChunkRows.contents": CONTENT,
     "NonIdempotentRows.rows": NON_IDEMPOTENT_BATCH,
     "NonIdempotentRows.recurring": np.dtype((np.int64, (2,))),
     "RangeLeaves.first": BATCH,

@@ -32,8 +32,6 @@ class ChunkSpec(Struct, frozen=True):
     """Timestamps (ms) beyond this are no clock: a producer's mistake, or a field of another unit."""
     decode: bool = False
     """Decode the records of every batch."""
-    contents: str | None = None
-    """Return what each record says: the parts that this `--identity` names."""
     digests: bool = False
     """Return what digests need of the batches."""
     expected_offset: int | None = None

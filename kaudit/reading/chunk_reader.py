@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kaudit.model.batch import Batches, concatenate, last_offsets
-from kaudit.model.columns import Columns
 from kaudit.model.damage import LogDamage
 from kaudit.model.result import CoverageGap
 from kaudit.model.text_lines import NO_LINES, TextLines
@@ -19,8 +18,6 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, boundary_from
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows
 from kaudit.reading.chunk_summary import compress
-from kaudit.reading.identity.contents import record_contents
-from kaudit.reading.identity.grammar import parse_identity_in_log
 from kaudit.reading.segment import ByteRange, Piece
 from kaudit.reading.unread_segments import require_whole
 from kaudit.source.bytes import ByteSource
@@ -190,7 +187,7 @@ def _in_order(
 def rows_of(
     spec: ChunkSpec, source: ByteSource | None, batches: Batches, damages: list[LogDamage], read: ChunkRange
 ) -> ChunkRows:
-    """Compress the valid batches of a range, with the damage found in it. `source` is for records and contents, if asked for."""
+    """Compress the valid batches of a range, with the damage found in it. `source` is for records, if they are decoded."""
     rows = compress(
         batches,
         read,
@@ -199,19 +196,9 @@ def rows_of(
         digests=spec.digests,
     )
     _attach(rows, sorted(damages, key=lambda damage: damage.position), batches)
-    decodes = spec.decode and spec.contents is None  # reading the contents decodes the records already
-    rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if decodes else None)
+    rows.malformed, rows.more_malformed = malformed_batches(batches, spec.segment, source if spec.decode else None)
     rows.decoded = spec.decode
-    if spec.contents is not None and source is not None:
-        rows.contents, rows.undecoded = _contents(spec, source, batches)
     return rows
-
-
-def _contents(spec: ChunkSpec, source: ByteSource, batches: Batches) -> tuple[Columns, int]:
-    if spec.log_start_offset is not None:
-        batches = batches[last_offsets(batches) >= spec.log_start_offset]
-    assert spec.contents is not None
-    return record_contents(batches, spec.segment, source, parse_identity_in_log(spec.contents))
 
 
 def _attach(rows: ChunkRows, damages: list[LogDamage], batches: Batches) -> None:

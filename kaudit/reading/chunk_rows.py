@@ -141,7 +141,7 @@ class ChunkRows(Struct, array_like=True):
     more_malformed: int = 0
     still_growing: bool = False
     decoded: bool = False
-    """Every record was decoded: the contents of records may be compared."""
+    """Every record was decoded."""
     listed_aborts: Aborted = frozenset()
     """The aborted transactions that a broker listed with its batches."""
     not_read: Failure | None = None
@@ -152,10 +152,6 @@ class ChunkRows(Struct, array_like=True):
     """The lines of such a text."""
     joined: int = 0
     """Number of following segments that were read with this one."""
-    contents: Columns | None = None
-    """Rows of CONTENT, where they are asked for."""
-    undecoded: int = 0
-    """Batches whose records are not among `contents` as they cannot be decoded."""
     leaves: RangeLeaves | None = None
     """Leaves of the batches' digests, where they are asked for."""
     last_batch: LastBatch | None = None

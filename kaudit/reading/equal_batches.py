@@ -26,10 +26,7 @@ Indexes = NDArray[np.intp]
 
 
 class EqualUnits(NamedTuple):
-    """Units - batches or records - sorted by 64 bits of content, equal ones in the order of the log; shape (n,) each.
-
-    Scan's repeats and `kaudit dedup` both search here. They differ only in how far back they can look.
-    """
+    """Batches sorted by 64 bits of content, equal ones in the order of the log; shape (n,) each."""
 
     contents: NDArray[np.int64]
     order: Indexes
@@ -61,16 +58,6 @@ class EqualUnits(NamedTuple):
         # positions ascend within a group, and groups ascend: one search finds the first near enough in each row's own
         groups = np.cumsum(changes) * width
         return np.searchsorted(groups + self.positions, groups + np.maximum(self.positions - window, 0))
-
-    def firsts(self) -> Indexes:
-        """Return where in the order each content begins."""
-        return np.flatnonzero(np.append(True, self.contents[1:] != self.contents[:-1])[: len(self.contents)])
-
-    def latest(self, wanted: NDArray[np.int64]) -> Indexes:
-        """Return the index of the last equal of each wanted content, -1 without one; `wanted` ascend."""
-        at = np.searchsorted(self.contents, wanted, side="right") - 1
-        found = (at >= 0) & (self.contents.take(at, mode="clip") == wanted)
-        return np.where(found, self.order.take(at, mode="clip"), -1)
 
 
 class EqualBatches(NamedTuple):

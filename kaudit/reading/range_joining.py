@@ -71,7 +71,7 @@ def _alone(outcomes: Sequence[Outcome], snapshot_offsets: Sequence[int]) -> Chun
         return None
     rows = outcomes[0]
     whole = rows.ordered and rows.read_to == rows.stop and not rows.still_growing and rows.not_read is None
-    plain = not rows.damages and not rows.coverage_gaps and not rows.joined and rows.contents is None
+    plain = not rows.damages and not rows.coverage_gaps and not rows.joined
     # rows that were saved are known by their ranges
     plain = plain and not rows.is_saved
     if not whole or not plain or rows.first_offset is None or rows.last_offset is None:

@@ -61,7 +61,7 @@ def _snapshot_inside(spec: ChunkSpec, following: ChunkSpec, offsets: Sequence[in
 
 def _is_small(spec: ChunkSpec) -> bool:
     start = spec.log_start_offset
-    plain = spec.file.text is None and spec.file.fetched is None and spec.contents is None
+    plain = spec.file.text is None and spec.file.fetched is None
     plain = plain and spec.saved is None and spec.start == 0
     return plain and spec.end <= SMALL_BYTES and (start is None or start <= spec.file.base_offset)
 

@@ -47,10 +47,7 @@ class OpenedState(Struct, frozen=True):
         `resumes`: nobody needs the rows but the audit itself.
         """
         job = self.planned(job)
-        if any(
-            spec.contents is not None or spec.file.text is not None or spec.file.fetched is not None
-            for spec in job.plan
-        ):
+        if any(spec.file.text is not None or spec.file.fetched is not None for spec in job.plan):
             return job
         own = directory_of(self.uri, job.directory.directory)
         saved = match_partition(own, self.settings, job.directory, job.plan, open_source, resumes=resumes)

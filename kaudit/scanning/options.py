@@ -1,7 +1,7 @@
 """What to audit and how, as every engine takes it. Each option is declared here once: command line, kaudit.toml and kaudit.scan derive it."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -47,8 +47,8 @@ class ScanOptions(Struct, frozen=True):
 
     `zookeeper`, `blocks` and `metadata` say where blocks of producer ids are recorded; any of them replaces what would be
     found among the inputs. `require_all`: nothing is audited unless every input, and all that was asked for, is there.
-    `logs` is what the logs of brokers and clients say, once they were read; without `takes_logs` none are. `contents`: the --identity
-    by which each record of a partition is compared with those before it. `listed_transactions`: of so many transactions, the newest, the inputs are listed. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
+    `logs` is what the logs of brokers and clients say, once they were read; without `takes_logs` none are.
+    `listed_transactions`: of so many transactions, the newest, the inputs are listed. `state` and `chunk_bytes` (None: measured best) change nothing that is found.
     """
 
     paths: Sequence[str]
@@ -225,7 +225,6 @@ class ScanOptions(Struct, frozen=True):
     ] = False
     logs: ApplicationLogs | None = None
     takes_logs: bool = True
-    contents: Callable[[Any], str] | None = None  # of a PartitionDirectory: --help lists options without layouts
     listed_transactions: int = 0
     chunk_bytes: int | None = None
 
@@ -238,6 +237,11 @@ class ScanOptions(Struct, frozen=True):
     def asks_for(self, topic: str | None, partition: int | None) -> bool:
         """Whether a partition is asked for: all are, unless topics or partitions are named."""
         return (not self.topics or topic in self.topics) and (not self.partitions or partition in self.partitions)
+
+    @property
+    def verifies(self) -> bool:
+        """Whether CRCs are checked."""
+        return self.depth is not Depth.HEADERS
 
     def says_compacted(self, topic: str) -> bool:
         """Return whether the user says that the topic is compacted: all are, or this one by name or pattern."""

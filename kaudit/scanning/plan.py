@@ -18,7 +18,7 @@ from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.not_covered import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.discover import NO_SEGMENT, PathNotFoundError, discover
-from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
+from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.schemes import close_archives
 from kaudit.source.uri import UrlError
@@ -157,13 +157,11 @@ def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDi
         plan = whole_segments(
             directory,
             log_start_offset=directory.log_start_offset,
-            verify=options.depth is not Depth.HEADERS,
+            verify=options.verifies,
             latest_timestamp=latest,
         )
-        compared = options.contents is not None and directory.topic not in INTERNAL_TOPICS
-        identity = options.contents(directory) if options.contents is not None and compared else None
-        if decode or compared:
-            plan = [replace(spec, decode=decode, contents=None if spec.file.text else identity) for spec in plan]
+        if decode:
+            plan = [replace(spec, decode=True) for spec in plan]
         needed = needs(directory)
         if options.digests or needed.digest_ranges or (directory.topic, directory.partition) in several:
             plan = [replace(spec, digests=spec.file.text is None) for spec in plan]

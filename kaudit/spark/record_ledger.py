@@ -17,12 +17,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pyspark import StorageLevel
 
+from kaudit.audits.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
+from kaudit.audits.records.spill import Spill
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, matched
 from kaudit.diff.records.matching import Begins, Rows
-from kaudit.diff.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
 from kaudit.diff.records.side import COPIED, PLACED
-from kaudit.diff.records.spill import Spill
 from kaudit.engines.progress import Progress
 from kaudit.engines.record_ledger import Compared, Comparison
 from kaudit.model.ledger import TopicLedger

@@ -341,7 +341,7 @@ def _covers(spec: ChunkSpec, outcomes: Sequence[Outcome]) -> bool:
         if chunk.decoded != spec.decode:
             return False
         at = chunk.read_to
-    return bool(outcomes) and at == spec.stop and not spec.contents
+    return bool(outcomes) and at == spec.stop
 
 
 def _batches(outcomes: Sequence[Outcome]) -> int:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kaudit.diff.records import assembly, bucket, reading
+from kaudit.audits.records import reading
+from kaudit.diff.records import assembly, bucket
 from kaudit.engines import record_ledger as engine
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError

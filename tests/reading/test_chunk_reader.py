@@ -1,6 +1,5 @@
 """A chunk of a segment to rows: which batches are its own, what is damaged among them, and what each says where that is asked for."""
 
-import numpy as np
 import pytest
 
 from kaudit.model.result import CoverageGap
@@ -33,37 +32,9 @@ def spec_of(content, **more):
     return ChunkSpec(0, file, end=len(content), verify=True, latest_timestamp=LATEST, **fields)
 
 
-@pytest.mark.parametrize(
-    ("log_start_offset", "records"),
-    [
-        (None, [0, 1, 2, 3, 4, 5]),
-        (0, [0, 1, 2, 3, 4, 5]),
-        (2, [0, 1, 2, 3, 4, 5]),  # a batch that has one record at it is read whole
-        (3, [3, 4, 5]),
-        (4, [4, 5]),
-        (6, []),
-    ],
-)
-def test_of_what_is_below_the_log_start_offset_there_are_no_contents(log_start_offset, records):
-    content = log_of(3, 1, 2).encode()
-    spec = spec_of(content, log_start_offset=log_start_offset, contents="key,value,headers", decode=True)
-    rows = read_chunk(spec, Memory(content))
-    assert rows.contents is not None
-    assert (rows.contents["offset"].tolist(), rows.undecoded, rows.decoded) == (records, 0, True)
-
-
-def test_contents_are_only_there_where_they_are_asked_for():
-    content = log_of(3, 1, 2).encode()
-    rows = read_chunk(spec_of(content), Memory(content))
-    assert (rows.contents, rows.undecoded, rows.decoded) == (None, 0, False)
-
-
 def batches_of(rows):
-    """The first offset of each batch whose records are among the contents."""
-    if rows.contents is None:
-        return []
-    _, first = np.unique(rows.contents["position"], return_index=True)
-    return sorted(rows.contents["offset"][first].tolist())
+    """The first offset of each batch: a run has its first and last five."""
+    return sorted(rows.boundary_batches["base_offset"].tolist())
 
 
 def flipped(content, *positions):
@@ -103,7 +74,7 @@ def test_a_chunk_in_parts_that_end_where_batches_of_later_offsets_begin(cuts, pa
     log = log_of(*[2] * 6)
     size = len(log.batches[0].encode())
     content = flipped(log.encode(), 2 * size, 6 * size)
-    found = list(read_parts(spec_of(content, contents="key"), Memory(content), cuts))
+    found = list(read_parts(spec_of(content), Memory(content), cuts))
     assert [
         (
             batches_of(rows),
@@ -121,7 +92,7 @@ def serially(contents, cuts=()):
     specs = []
     for number, (base, content) in enumerate(contents.items()):
         file = SegmentFile(f"/d/t-0/{base:020d}.log", f"{base:020d}.log", base, len(content), 0)
-        specs.append(ChunkSpec(number, file, 0, len(content), len(content), None, True, LATEST, contents="key"))
+        specs.append(ChunkSpec(number, file, 0, len(content), len(content), None, True, LATEST))
     found = read_serially(specs, lambda file: Memory(contents[file.base_offset]), cuts)
     return [
         (

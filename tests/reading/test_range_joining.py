@@ -292,7 +292,6 @@ def sizes(parts, snapshots=()):
         ("damages", ["?"]),
         ("coverage_gaps", {"?"}),
         ("joined", 1),
-        ("contents", "?"),
         ("is_saved", True),
     ],
 )

@@ -313,7 +313,6 @@ def joined(plan, most_bytes=TOGETHER_BYTES, snapshots=()):
         (specs(*[100] * 5, log_start_offset=0), TOGETHER_BYTES, [], [4, 1]),
         (specs(*[100] * 5, log_start_offset=10), TOGETHER_BYTES, [], [1, 3, 1]),
         (specs(*[100] * 5, log_start_offset=11), TOGETHER_BYTES, [], [1, 1, 2, 1]),
-        (specs(*[100] * 5, contents="key"), TOGETHER_BYTES, [], [1] * 5),
         (specs(100, (100, {"text": TEXT}), 100, 100, 100), TOGETHER_BYTES, [], [1, 1, 2, 1]),
         (specs(100, (100, {"fetched": FETCHED}), 100, 100, 100), TOGETHER_BYTES, [], [1, 1, 2, 1]),
         # one in front of the others has been read in part, one among them is not to be read

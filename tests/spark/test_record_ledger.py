@@ -7,8 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kaudit.spark as ks
+from kaudit.audits.records import reading
 from kaudit.cli.app import run
-from kaudit.diff.records import bucket, reading
+from kaudit.diff.records import bucket
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.record_ledger import compare, record_ledger
 from kaudit.errors import UnreadableInputError, UsageError

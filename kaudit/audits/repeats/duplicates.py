@@ -1,34 +1,33 @@
-"""Suspects read again and compared: what a consumer is given twice, and by what it could have recognised it.
-
-The first of equal records is read once and its identity kept; each later suspect is compared with that.
-"""
+"""The repeats of a partition read again and compared: what a consumer is given twice, and by what it could have recognised it."""
 
 import hashlib
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
+from kaudit.audits.records.places import NOWHERE, offsets_of
+from kaudit.audits.records.reading import STILL_OPEN, in_hidden
+from kaudit.audits.records.repeats import batches_at
+from kaudit.audits.records.sequences import RepeatedSequences
+from kaudit.audits.records.spill import Rows, Spill
 from kaudit.audits.repeats.ranges import RangeBuilder, Repeat
-from kaudit.audits.repeats.suspects import PartitionDuplicates
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET, RecordBatchHeader
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Record
-from kaudit.model.batch_fields import NO_PRODUCER_ID, NO_TIMESTAMP
+from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation, RepeatedRange
-from kaudit.model.log_rows import BoundaryBatch, Content, NonIdempotentBatch
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batch, records_of
 from kaudit.reading.identity.columns import IdentityReader
-from kaudit.reading.identity.grammar import parse_identity_in_log
+from kaudit.source.layout import PartitionDirectory
 
-MAX_CHAINS = 100_000
-"""Distinct records whose copies are counted on; with more, those that were not repeated for longest begin again."""
 _BATCHES_HELD = 64
 _HIDDEN = frozenset({"aborted", "open"})
 """Outcomes of transactions that are hidden from read_committed consumers."""
@@ -74,67 +73,106 @@ class StoredBatch:
         return offset - next(iter(self.records)), len(self.records)
 
 
-class _Original(Struct, frozen=True):
-    """What was first, and what became of its transaction."""
+class PartitionDuplicates(Struct):
+    """The repeats of a partition, in files that are there while it is used, and what was counted of it.
 
-    unit: Unit
+    `records` were compared; `undecoded` batches cannot be; `known_keys` records have the key of an earlier one, and say something
+    else; `damaged`: some bytes of the log are no records.
+    """
+
+    directory: PartitionDirectory
+    reader: IdentityReader
+    """By which records were compared."""
+    base: int
+    """The first offset: places count from there."""
+    repeated: Spill
+    parts: Sequence[int]
+    """The numbers of its rows in `repeated`, in the order of the log."""
+    batches: Rows
+    """As STORED."""
+    hidden: NDArray[Any] | None
+    """Transactions that read_committed consumers are not given, None where there are none at all."""
+    sequences: RepeatedSequences
+    records: int
+    undecoded: int
+    known_keys: int
+    without_key: int
+    compacted: bool
+    damaged: bool
+
+    def stored(self, offsets: NDArray[np.int64]) -> "list[_Place]":
+        """Return where the records at these offsets lie."""
+        rows = self.batches[batches_at(self.batches, offsets)]
+        outcomes = self._outcomes(rows, offsets)
+        lies = (rows[name].tolist() for name in ("segment", "position", "size"))
+        return list(map(_Place._make, zip(offsets.tolist(), *lies, outcomes, strict=True)))
+
+    def _outcomes(self, rows: Rows, offsets: NDArray[np.int64]) -> Sequence[str | None]:
+        if self.hidden is None:
+            return [None] * len(rows)
+        markers = np.append(self.hidden["marker_offset"], -1)[in_hidden(self.hidden, rows["producer_id"], offsets)]
+        transactional = rows["attributes"] & TRANSACTIONAL_FLAG != 0
+        return [
+            ("committed" if marker < 0 else "open" if marker == STILL_OPEN else "aborted") if own else None
+            for marker, own in zip(markers.tolist(), transactional.tolist(), strict=True)
+        ]
+
+
+class _Place(NamedTuple):
+    """A record: its offset, where its batch lies, and what became of its transaction."""
+
+    offset: int
+    segment: int
+    position: int
+    size: int
     outcome: str | None
 
 
 class _Suspect(NamedTuple):
-    """A record and an earlier one, each with the outcome of its transaction; the other fields as of Pairs."""
+    """A record and an earlier one that it equals, or whose sequence it has.
 
-    again: Content
-    outcome: str | None
-    earlier: Content
-    earlier_outcome: str | None
-    same_content: bool
+    `copy`: its number among `copies` equal ones, 0 where only the sequence is known to be the same.
+    """
+
+    again: _Place
+    earlier: _Place
+    copy: int
+    copies: int
     known_sequence: bool
-    copies: int = 2
-    """Equal records in the partition."""
-
-
-class _Chain(Struct):
-    """Equal records: the first of them, the first that is not hidden from read_committed, how many there are."""
-
-    first: _Original
-    committed: _Original | None
-    length: int = 1
 
 
 class DuplicateReader:
-    """Reads the suspects of a partition again. `counts` and `unread`, suspects that cannot be read again, grow meanwhile."""
+    """Reads the repeats of a partition again. `counts` and `unread`, those that cannot be read again, grow meanwhile."""
 
     def __init__(self, partition: PartitionDuplicates, open_source: OpenSource) -> None:
         self.counts = DuplicateCounts()
         self.unread = 0
         self._partition = partition
         self._open = open_source
-        self._reader = IdentityReader(parse_identity_in_log(partition.identity))
         self._batch = lru_cache(maxsize=_BATCHES_HELD)(self._read)
-        self._chains: dict[int, _Chain] = {}
 
     def found(self, *, read_committed: bool) -> Iterator[Duplicate | RepeatedRange]:
-        """Yield the suspects that are duplicates, in offset order, and ranges of them, each after its last duplicate.
+        """Yield the duplicates, in offset order, and ranges of them, each after its last duplicate.
 
         With `read_committed` those that such consumers are given.
         """
-        ranges = RangeBuilder(self._partition.identity, keys_recur=self._partition.known_keys > 0)
-        for suspect in self._suspects():
+        partition = self._partition
+        ranges = RangeBuilder(partition.reader.identity.text, keys_recur=partition.known_keys > 0)
+        for suspect in heapq.merge(self._equal(), self._of_sequences(), key=lambda suspect: suspect.again.offset):
             try:
-                duplicate = self._compared(suspect)
-                if duplicate is None or (read_committed and not duplicate.read_committed):
-                    continue
                 again, earlier = self._stored(suspect.again), self._stored(suspect.earlier)
-                content = hash(again.unit(suspect.again.offset).identity)
+                duplicate = self._compared(suspect, again, earlier)
             except (OSError, ValueError, KeyError, WireError):
                 self.unread += 1
+                continue
+            if duplicate is None or (read_committed and not duplicate.read_committed):
                 continue
             self.counts.add(duplicate)
             yield duplicate
             if duplicate.repeats:
                 same_layout = again.place(suspect.again.offset) == earlier.place(suspect.earlier.offset)
                 records = again.records[suspect.again.offset], earlier.records[suspect.earlier.offset]
+                content = hash(again.unit(suspect.again.offset).identity)
                 yield from self._counted(ranges.add(Repeat(duplicate, *records, suspect.copies, same_layout), content))
         yield from self._counted(ranges.finish())
 
@@ -143,88 +181,44 @@ class DuplicateReader:
             self.counts.add_range(found)
             yield found
 
-    def _suspects(self) -> Iterator[_Suspect]:
-        pairs = self._partition.pairs
-        contents, places = np.unique(pairs.again["content"], return_inverse=True)
-        counts = np.bincount(places, weights=pairs.same_content, minlength=len(contents)).astype(np.int64) + 1
-        columns = (
-            map(Content._make, pairs.again.tolist()),
-            pairs.outcomes,
-            map(Content._make, pairs.earlier.tolist()),
-            pairs.earlier_outcomes,
-            pairs.same_content.tolist(),
-            pairs.known_sequence.tolist(),
-            counts.take(places).tolist(),
-        )
-        found = map(_Suspect._make, zip(*columns, strict=True))
-        if not self._partition.reported or self._partition.more:
-            return found
-        listed = set(pairs.again["offset"].compress(pairs.same_content).tolist())
-        reported = sorted(self._reported(listed), key=lambda suspect: suspect.again.offset)
-        return heapq.merge(found, reported, key=lambda suspect: suspect.again.offset)
+    def _equal(self) -> Iterator[_Suspect]:
+        """Yield the records that equal earlier ones, each with that of them which its consumer was given first."""
+        partition = self._partition
+        for part in partition.parts:
+            rows = partition.repeated.read(part)
+            rows = rows[np.argsort(rows["place"], kind="stable")]
+            offsets, firsts, given = (
+                offsets_of(rows[name]) + partition.base for name in ("place", "first", "committed")
+            )
+            known = np.isin(offsets, partition.sequences.rows["offset"])
+            again, first = partition.stored(offsets), partition.stored(firsts)
+            committed = partition.stored(np.where(rows["committed"] == NOWHERE, firsts, given))
+            columns = (rows["copy"].tolist(), rows["copies"].tolist(), known.tolist())
+            for one, earlier, other, *rest in zip(again, first, committed, *columns, strict=True):
+                yield _Suspect(one, earlier if one.outcome in _HIDDEN else other, *rest)
 
-    def _reported(self, listed: Collection[int]) -> Iterator[_Suspect]:
-        """Yield the pairs a scan reports that are not `listed`, further apart than is compared: outside transactions."""
-        latest: dict[int, Content] = {}
-        for repeat in sorted(self._partition.reported, key=lambda repeat: repeat.first_offset):
-            for earlier, again in zip(
-                self._records(repeat.copied, repeat.copied_first, repeat.records),
-                self._records(repeat.again, repeat.first_offset, repeat.records),
-                strict=False,
-            ):
-                if again.offset not in listed:
-                    yield _Suspect(again, None, latest.get(earlier.offset, earlier), None, True, False)
-                latest[earlier.offset] = again
+    def _of_sequences(self) -> Iterator[_Suspect]:
+        rows = self._partition.sequences.rows
+        if len(rows):
+            again, earlier = (self._partition.stored(rows[name]) for name in ("offset", "earlier"))
+            for one, other in zip(again, earlier, strict=True):
+                yield _Suspect(one, other, 0, 0, known_sequence=True)
 
-    def _records(
-        self, batches: Sequence[NonIdempotentBatch | BoundaryBatch], first: int, records: int
-    ) -> list[Content]:
-        """Return of the batches' records at most `records` from offset `first` on."""
-        found = [
-            Content(batch.base_offset, 0, 0, 0, NO_PRODUCER_ID, 1, batch.position, batch.size, batch.segment)
-            for batch in batches
-        ]
-        try:
-            return [
-                content._replace(offset=offset)
-                for content in found
-                for offset in self._stored(content).records
-                if offset >= first
-            ][:records]
-        except (OSError, ValueError, WireError):
-            self.unread += 1
-            return []
+    def _compared(self, suspect: _Suspect, again: StoredBatch, earlier: StoredBatch) -> Duplicate | None:
+        """Return what a suspect repeats, None where it says something else, or equals what is yielded as such.
 
-    def _compared(self, suspect: _Suspect) -> Duplicate | None:
-        """Return what a suspect repeats, None if it says something else. Raises OSError, ValueError, KeyError and WireError."""
-        again, earlier = suspect.again, suspect.earlier
-        unit = self._stored(again).unit(again.offset)
-        chain = self._chains.get(earlier.offset)
-        before = self._stored(earlier).unit(earlier.offset) if chain is None else chain.first.unit
-        if unit.identity != before.identity:
-            if suspect.same_content:
-                return None  # the hashes of two records are the same by chance
-            first = _Original(self._stored(earlier).unit(earlier.offset), suspect.earlier_outcome)
-            return self._duplicate(suspect, unit, first, None)
-        if chain is None:
-            first = _Original(before, suspect.earlier_outcome)
-            chain = _Chain(first, None if suspect.earlier_outcome in _HIDDEN else first)
-        original = _original(chain, suspect.outcome)
-        self._prolong(chain, again.offset, earlier.offset, _Original(unit, suspect.outcome))
-        return self._duplicate(suspect, unit, original, chain)
+        Raises KeyError for a record that is no longer there; of sequences, the log cleaner may have removed it.
+        """
+        one, other = suspect.again.offset, suspect.earlier.offset
+        if not suspect.copy and (one not in again.records or other not in earlier.records):
+            return None
+        unit, first = again.unit(one), earlier.unit(other)
+        if (unit.identity == first.identity) is not bool(suspect.copy):
+            return None
+        return self._duplicate(suspect, unit, first)
 
-    def _prolong(self, chain: _Chain, offset: int, earlier: int, last: _Original) -> None:
-        """Add the last of a chain, by which the next one finds it."""
-        chain.length += 1
-        if chain.committed is None and last.outcome not in _HIDDEN:
-            chain.committed = last
-        self._chains.pop(earlier, None)
-        self._chains[offset] = chain
-        if len(self._chains) > MAX_CHAINS:
-            del self._chains[next(iter(self._chains))]
-
-    def _duplicate(self, suspect: _Suspect, unit: Unit, original: _Original, chain: _Chain | None) -> Duplicate:
-        first, again = original.unit, suspect.again
+    def _duplicate(self, suspect: _Suspect, unit: Unit, first: Unit) -> Duplicate:
+        again, repeats = suspect.again, bool(suspect.copy)
         segment = self._partition.directory.segments[again.segment]
         return Duplicate(
             offset=unit.offset,
@@ -236,34 +230,29 @@ class DuplicateReader:
             producer_id=unit.producer_id,
             producer_epoch=unit.producer_epoch,
             sequence=unit.sequence,
-            transaction_outcome=suspect.outcome,
+            transaction_outcome=again.outcome,
             original_offset=first.offset,
             original_last_offset=first.offset,
             original_timestamp=first.timestamp,
             original_producer_id=first.producer_id,
             original_producer_epoch=first.producer_epoch,
             original_sequence=first.sequence,
-            original_transaction_outcome=original.outcome,
-            relation=Relation.SEQUENCE_REUSED if chain is None else _relation(unit, first),
-            repeats=chain is not None,
-            copy=None if chain is None else chain.length,
-            dropped_by_key=None if chain is None else unit.key is not None and unit.key == first.key,
+            original_transaction_outcome=suspect.earlier.outcome,
+            relation=_relation(unit, first) if repeats else Relation.SEQUENCE_REUSED,
+            repeats=repeats,
+            copy=suspect.copy or None,
+            dropped_by_key=unit.key is not None and unit.key == first.key if repeats else None,
             dropped_by_sequence=suspect.known_sequence,
-            read_committed=not {suspect.outcome, original.outcome} & _HIDDEN,
+            read_committed=not {again.outcome, suspect.earlier.outcome} & _HIDDEN,
             key_hash=None if unit.key is None else hashlib.sha256(unit.key).hexdigest(),
         )
 
-    def _stored(self, content: Content) -> StoredBatch:
-        return self._batch(content.segment, content.position, content.size)
+    def _stored(self, place: _Place) -> StoredBatch:
+        return self._batch(place.segment, place.position, place.size)
 
     def _read(self, segment: int, position: int, size: int) -> StoredBatch:
         with closing(self._open(self._partition.directory.segments[segment])) as source:
-            return StoredBatch(read_batch(source, position, size), self._reader)
-
-
-def _original(chain: _Chain, outcome: str | None) -> _Original:
-    """What a consumer was given first: for one that is not hidden from read_committed, the first that is not, if any is."""
-    return chain.first if outcome in _HIDDEN or chain.committed is None else chain.committed
+            return StoredBatch(read_batch(source, position, size), self._partition.reader)
 
 
 def _relation(unit: Unit, first: Unit) -> Relation:

@@ -5,6 +5,8 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import Record
 from kaudit.formats.payloads.json_values import PayloadError, value_at
@@ -12,6 +14,7 @@ from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batch, records_of
+from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import Of, Part, parse_identity_in_log
 from kaudit.reading.identity.parts import AnyRecord, PartReader, decode_payload, position_of
 from kaudit.reading.segment import ByteRange
@@ -30,14 +33,18 @@ MOST_DIFFERENCES = 5
 
 
 class TopicIdentities:
-    """Chooses the identity of each topic by the first records that are found of it, unless one is given."""
+    """Chooses the identity of each topic by the first records that are found of it, unless one is given.
 
-    def __init__(self, given: str | None, open_source: OpenSource) -> None:
+    `reader` has the schemas by which keys and values are read.
+    """
+
+    def __init__(self, given: str | None, open_source: OpenSource, reader: IdentityReader | None = None) -> None:
         """Raises UsageError for an identity that there is not."""
         if given is not None:
             parse_identity_in_log(given)
         self._given = given
         self._open = open_source
+        self._reader = IdentityReader() if reader is None else reader
         self._topics: dict[str, str] = {}
 
     def of(self, directory: PartitionDirectory) -> str:
@@ -50,6 +57,10 @@ class TopicIdentities:
                 return CONTENT
             self._topics[directory.topic] = plain_identity(sample)
         return self._topics[directory.topic]
+
+    def reader(self, directory: PartitionDirectory) -> IdentityReader:
+        """Return what reads the identities of a partition."""
+        return replace(self._reader, identity=parse_identity_in_log(self.of(directory)))
 
 
 def plain_identity(sample: Sequence[AnyRecord]) -> str:

@@ -85,6 +85,11 @@ class TransactionSpans(Struct):
         return int(own["followed_ms"][0]) if len(own) else NO_TIMESTAMP
 
     @property
+    def open_transactions(self) -> Rows:
+        """The transactions that are still open, as OPEN_TRANSACTION."""
+        return self._open
+
+    @property
     def stable_offset(self) -> int:
         """Where the first transaction that is still open begins: read_committed consumers get nothing from there on; 2^63-1 without one."""
         return int(self._open["offset"].min()) if len(self._open) else _NEVER

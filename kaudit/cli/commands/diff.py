@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from kaudit.cli.commands.dedup import IsolationLevel, IsolationOption
 from kaudit.cli.loading import on_demand
-from kaudit.cli.option_groups import OptionGroup, with_option_groups
-from kaudit.cli.options import AuditOptions, Compared, TableOutput
+from kaudit.cli.option_groups import with_option_groups
+from kaudit.cli.options import AuditOptions, Compared, RecordOptions, TableOutput
 from kaudit.cli.settings import settings_of
 
 _EXAMPLES = """\b
@@ -34,10 +33,8 @@ class Unit(enum.Enum):
     RECORDS = "records"
 
 
-class LedgerOptions(OptionGroup, frozen=True, kw_only=True):
+class LedgerOptions(RecordOptions, frozen=True, kw_only=True):
     """How the records of two topics are compared."""
-
-    heading = "Comparison by records"
 
     by: Annotated[
         Unit,
@@ -48,42 +45,12 @@ class LedgerOptions(OptionGroup, frozen=True, kw_only=True):
             "topics, at whatever offsets and under whatever names.",
         ),
     ] = Unit.BATCHES
-    identity: Annotated[
-        str | None,
-        typer.Option(
-            "--identity",
-            metavar="PARTS",
-            help="What makes two records the same: key, value, headers, timestamp (default: all four), header:NAME, key:PATH, "
-            "value:PATH, joined by commas; or debezium, outbox, cloudevents.",
-        ),
-    ] = None
-    schema: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--schema",
-            metavar="ID=FILE",
-            help="Read values for value:PATH by this schema (.avsc, .proto, .json), or those with this schema id. Repeatable.",
-        ),
-    ] = None
-    key_schema: Annotated[
-        list[str] | None,
-        typer.Option("--key-schema", metavar="ID=FILE", help="The same for keys and key:PATH. Repeatable."),
-    ] = None
-    isolation_level: IsolationOption = IsolationLevel.READ_UNCOMMITTED
     maps: Annotated[
         list[str] | None,
         typer.Option(
             "--map",
             metavar="REGEX=NAME",
             help="The copies of topics that match are called so; default: CLUSTER.topic, or the same name. Repeatable.",
-        ),
-    ] = None
-    temporary_directory: Annotated[
-        str | None,
-        typer.Option(
-            "--temporary-directory",
-            metavar="DIR",
-            help="Where 32 bytes for each record are kept meanwhile; default: TMPDIR.",
         ),
     ] = None
     translate_group: Annotated[

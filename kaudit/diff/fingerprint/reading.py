@@ -12,7 +12,7 @@ from kaudit.model.fingerprint import HeldBatch, ListedBatches, PartitionFingerpr
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.digest_leaves import Leaves, range_leaves
 from kaudit.reading.digest_tree import Leaf, RowOfRanges, Tree, WholeLog, hexadecimal
-from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import ALWAYS_COMPACTED, PartitionDirectory, Unreadable
 
 _NO_END = 1 << 63
@@ -76,9 +76,7 @@ def read_fingerprint(task: FingerprintTask, options: ScanOptions, open_source: O
     # below its checkpoint the log cleaner has removed records, on each replica at another time
     own_start = max(log_start or 0, 0 if rows.cleaned else directory.first_dirty_offset or 0)
     start = max(own_start, rows.start_offset)
-    reader = ReplicaReader(
-        directory, open_source, verify=options.depth is not Depth.HEADERS, log_start_offset=own_start
-    )
+    reader = ReplicaReader(directory, open_source, verify=options.verifies, log_start_offset=own_start)
     leaves, digests, batches = Leaves(), _Digests(rows), 0
     while True:
         reader.fill()

@@ -10,14 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kaudit.audits.records.places import NOWHERE, numbers_of
+from kaudit.audits.records.reading import ReadPartition
+from kaudit.audits.records.spill import Spill
 from kaudit.diff.records.bucket import Counted, MatchedBucket
 from kaudit.diff.records.cleaning import KEYED, REMOVED, note_keys, superseded
 from kaudit.diff.records.ledger import LedgerBuilder, Side, TopicPair, pair_groups
 from kaudit.diff.records.matching import Begins, Bounds, Rows
-from kaudit.diff.records.places import NOWHERE, numbers_of
-from kaudit.diff.records.reading import ReadPartition
 from kaudit.diff.records.side import COPIED, GROUPED, NO_GROUPS, PLACED, descents, sorted_rows
-from kaudit.diff.records.spill import Spill
 from kaudit.diff.records.topics import Pairing
 from kaudit.model.ledger import SideCounts, TopicLedger
 from kaudit.reading.content_rows import NO_KEY

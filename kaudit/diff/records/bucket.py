@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kaudit.audits.records.places import NOWHERE, numbers_of
+from kaudit.audits.records.spill import Spill
 from kaudit.diff.records.matching import Begins, Bounds, Matched, Rows, match_groups, match_single
-from kaudit.diff.records.places import NOWHERE, numbers_of
 from kaudit.diff.records.side import COPIED, PLACED
-from kaudit.diff.records.spill import Spill
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.diff.records.places import NOWHERE, null_value, numbers_of
-from kaudit.diff.records.spill import Rows, Spill
+from kaudit.audits.records.places import NOWHERE, null_value, numbers_of
+from kaudit.audits.records.spill import Rows, Spill
 from kaudit.reading.content_rows import NO_KEY
 from kaudit.reading.record_content import mixed
 

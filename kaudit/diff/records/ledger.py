@@ -7,9 +7,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.audits.records.places import NOWHERE, numbers_of, offsets_of
 from kaudit.diff.records.bucket import Counted
 from kaudit.diff.records.matching import Bounds, Rows
-from kaudit.diff.records.places import NOWHERE, numbers_of, offsets_of
 from kaudit.diff.records.side import NO_GROUPS, Run, Runs, descents
 from kaudit.model.ledger import (
     MOST_RANGES,

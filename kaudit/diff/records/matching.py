@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.diff.records.places import NOWHERE, numbers_of
+from kaudit.audits.records.places import NOWHERE, numbers_of
 
 Rows = NDArray[Any]
 Indexes = NDArray[np.intp]

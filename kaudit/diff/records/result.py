@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kaudit.audits.records.reading import ReadPartition
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
 from kaudit.checks.texts import counted
-from kaudit.diff.records.reading import ReadPartition
 from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding

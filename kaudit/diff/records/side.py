@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.diff.records.places import numbers_of
-from kaudit.diff.records.spill import Rows, Spill
+from kaudit.audits.records.places import numbers_of
+from kaudit.audits.records.spill import Rows, Spill
 
 PLACED = np.dtype([("place", "<u8"), ("other", "<u8"), ("key", "<u8")])
 """A record of the source, its place in the target (NOWHERE without one), its key's hash."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kaudit.diff.records.places import MOST_PARTITIONS
+from kaudit.audits.records.places import MOST_PARTITIONS
 from kaudit.errors import UsageError
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 

@@ -6,7 +6,7 @@ from enum import Enum
 from msgspec import structs
 
 from kaudit import __version__
-from kaudit.audits.repeats.suspects import WINDOW, PartitionDuplicates
+from kaudit.audits.repeats.duplicates import PartitionDuplicates
 from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import Cause, Duplicate, DuplicateCounts, Relation, RepeatedRange
 from kaudit.model.finding import Confidence
@@ -76,7 +76,6 @@ def _summary(listing: DuplicateListing, isolation_level: str) -> Row:
     return {
         "isolation_level": isolation_level,
         "compared": "records",
-        "window": WINDOW,
         "exhaustive": _is_exhaustive(listing.totals),
         "incomplete": listing.scan.incomplete,
         "not_compared": [note.to_dict() for note in not_compared(listing)],
@@ -180,18 +179,21 @@ def not_compared(listing: DuplicateListing) -> list[NotAudited]:
     """Return an entry for everything that could not be compared, with the reason."""
     found = [note for note in listing.scan.not_audited if note.unreadable or note.asked_for]
     found += [
-        NotAudited(partition.directory.name, "text of kafka-dump-log: it holds no records to compare")
+        NotAudited(partition.directory.name, "has damage ('kaudit scan' describes it): records in it are not compared")
         for partition in listing.partitions
-        if any(segment.text is not None for segment in partition.directory.segments)
+        if partition.damaged
     ]
     for total in listing.totals:
         name = f"{total.topic}-{total.partition}"
         if total.undecoded:
             found.append(NotAudited(name, f"{plural(total.undecoded, 'batch', 'batches')} cannot be decoded"))
         if total.unread:
-            found.append(NotAudited(name, f"{plural(total.unread, 'suspect')} cannot be read again, or not be decoded"))
+            found.append(NotAudited(name, f"{plural(total.unread, 'repeat')} cannot be read again, or not be decoded"))
         if total.more:
-            found.append(NotAudited(name, f"{plural(total.more, 'more suspect')} counted here, not listed"))
+            text = (
+                f"{plural(total.more, 'more record')} whose sequences other batches have, too: not compared with these"
+            )
+            found.append(NotAudited(name, text))
     return found
 
 
@@ -223,8 +225,6 @@ def _remarks(totals: Sequence[PartitionTotal], counts: DuplicateCounts) -> Itera
         yield f"Not recognised by sequence: {', '.join(parts)}."
     if counts.repeated > counts.dropped_by_key:
         yield f"Not recognised by key: {counts.repeated - counts.dropped_by_key} have no key."
-    if not _is_exhaustive(totals):
-        yield f"Each record was compared with the last {WINDOW:,} of its partition: repeats from further back may be missing."
     compacted = [f"{total.topic}-{total.partition}" for total in totals if total.compacted]
     if compacted:
         more = f" and {len(compacted) - 1} more" if len(compacted) > 1 else ""
@@ -239,8 +239,8 @@ def _counts(totals: Iterable[PartitionTotal]) -> DuplicateCounts:
 
 
 def _is_exhaustive(totals: Iterable[PartitionTotal]) -> bool:
-    """Whether every record was compared with all before it, and every repeat kept."""
-    return all(total.records <= WINDOW and not total.more for total in totals)
+    """Whether every record was compared with all before it, by its sequence too."""
+    return not any(total.more for total in totals)
 
 
 def _sum(totals: Iterable[PartitionTotal], name: str) -> int:

@@ -2,13 +2,12 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 from typing import cast
 
 from kaudit import library
-from kaudit.audits.repeats.suspects import LastUnits, Room
-from kaudit.engines import local
+from kaudit.audits.records import sequences
 from kaudit.engines.progress import SilentProgress
+from kaudit.engines.repeated_records import repeated_records
 from kaudit.model.duplicates import Cause, Duplicate, Relation
 from kaudit.model.finding import Confidence
 from kaudit.scanning.options import ScanOptions
@@ -16,9 +15,9 @@ from tests.logs import Batch, Log, data, marker
 
 
 def listed(path, *, read_committed=False, **more):
-    listing = local.duplicates(ScanOptions(paths=[str(path)], **more), SilentProgress())
-    found = [found for _, found in listing.found(read_committed=read_committed) if isinstance(found, Duplicate)]
-    return found, listing
+    with repeated_records(ScanOptions(paths=[str(path)], **more), SilentProgress()) as listing:
+        found = [found for _, found in listing.found(read_committed=read_committed) if isinstance(found, Duplicate)]
+        return found, listing
 
 
 def offsets(found):
@@ -196,25 +195,24 @@ def test_keys_that_recur_are_counted_where_records_are_read(tmp_path):
     assert (total.known_keys, total.without_key, total.counts.dropped_by_key) == (1, 2, 1)
 
 
-def test_more_suspects_than_are_kept_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("kaudit.engines.kept_rows.Room", lambda: Room(3))
-    path = write(tmp_path, *[data(1, 0, sequence) for sequence in range(10)])
-    found, listing = listed(path)
-    assert len(found) == 3
-    assert listing.totals[0].more == 6
+def test_more_known_sequences_than_are_compared_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(sequences, "MOST_RECORDS", 6)
+    batches = [data(1, 0, sequence, 2, payload=b"%d" % number) for number, sequence in enumerate((0, 2, 4, 0, 2))]
+    found, listing = listed(write(tmp_path, *batches))
+    # sequences 0 to 3 recur: six of the eight records that have them have room, two that go back are among these
+    reused = [one for one in found if one.relation is Relation.SEQUENCE_REUSED]
+    assert (listing.totals[0].more, offsets(reused)) == (2, [(6, 0), (7, 1)])
 
 
 def test_a_batch_that_vanishes_between_the_two_readings_is_counted(tmp_path):
     path = write(tmp_path, data(1, 0, 0), data(1, 0, 1))
-    listing = local.duplicates(ScanOptions(paths=[str(path)]), SilentProgress())
-    (path / f"{0:020d}.log").write_bytes(b"")
-    assert not list(listing.found(read_committed=False))
-    assert listing.totals[0].unread == 1
+    with repeated_records(ScanOptions(paths=[str(path)]), SilentProgress()) as listing:
+        (path / f"{0:020d}.log").write_bytes(b"")
+        assert not list(listing.found(read_committed=False))
+        assert listing.totals[0].unread == 1
 
 
-def test_what_a_scan_reports_is_listed_from_beyond_the_window(tmp_path, monkeypatch):
-    monkeypatch.setattr("kaudit.audits.repeats.suspects.WINDOW", 4)
-    monkeypatch.setattr("kaudit.audits.repeats.suspects.LastUnits", partial(LastUnits, window=4))
+def test_what_a_scan_reports_is_listed(tmp_path):
     sent = [data(-1, -1, -1, payload=b"sent"), data(-1, -1, -1, payload=b"lost")]
     log = Log()
     times: list[tuple[Batch, int]] = []
@@ -231,8 +229,7 @@ def test_what_a_scan_reports_is_listed_from_beyond_the_window(tmp_path, monkeypa
     assert listing.totals[0].counts.repeated == 3
 
 
-def test_repeats_of_other_sessions_and_epochs_are_listed_from_beyond_the_window(tmp_path, monkeypatch):
-    monkeypatch.setattr("kaudit.audits.repeats.suspects.LastUnits", partial(LastUnits, window=2))
+def test_repeats_of_other_sessions_and_epochs_are_listed(tmp_path):
     log = Log()
     for batch in [data(7, 0, number, payload=b"%d" % number) for number in range(4)]:
         log.append(batch)

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
+from kaudit.engines.repeated_records import RepeatRequest, repeated_records
 from kaudit.model.duplicates import RepeatedRange
 from kaudit.scanning.options import ScanOptions
 from tests.formats.encoders import batch, record
@@ -17,10 +17,9 @@ TEXTS = [b"a", b"b", b"c", b"d", b"e"]
 
 
 def ranges_of(path, identity=None, **more):
-    listing = local.duplicates(ScanOptions(paths=[str(path)]), SilentProgress(), identity)
-    return [
-        found for _, found in listing.found(**{"read_committed": False, **more}) if isinstance(found, RepeatedRange)
-    ]
+    with repeated_records(ScanOptions(paths=[str(path)]), SilentProgress(), RepeatRequest(identity)) as listing:
+        each = listing.found(**{"read_committed": False, **more})
+        return [found for _, found in each if isinstance(found, RepeatedRange)]
 
 
 def facts(found):

@@ -1,18 +1,18 @@
-"""One partition of one side to rows of identities, in files: the function that is scheduled for every partition."""
+"""One partition to rows of identities, in files: the function that is scheduled for every partition."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.audits.records.places import OFFSET_BITS, places
+from kaudit.audits.records.spill import Spill
 from kaudit.audits.replicas.compare import Columns
 from kaudit.audits.replicas.replica_reader import ReplicaReader
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
-from kaudit.diff.records.places import OFFSET_BITS, places
-from kaudit.diff.records.spill import Spill
 from kaudit.model.batch_fields import ABORT_MARKER, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.ledger import SideCounts
 from kaudit.model.result import PartitionSummary
@@ -21,11 +21,17 @@ from kaudit.reading.chunk_reader import read_serially
 from kaudit.reading.content_rows import read_batch
 from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
 from kaudit.reading.producer_grouping import merge
-from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.layout import PartitionDirectory, Unreadable
 
 IDENTIFIED = np.dtype([("high", "<u8"), ("low", "<u8"), ("key", "<u8"), ("place", "<u8")])
 """A record: its identity, its key's hash, its place. 32 bytes."""
+STORED = np.dtype(
+    [
+        *(("offset", "<i8"), ("position", "<i8"), ("producer_id", "<i8"), ("segment", "<i4"), ("size", "<i4")),
+        *(("span", "<i4"), ("sequence", "<i4"), ("epoch", "<i2"), ("attributes", "<i2")),
+    ]
+)
+"""A batch of data: its base offset and where it lies, `span` its last offset delta, `sequence` its base sequence. 44 bytes."""
 CUT_RECORDS = 1 << 19
 """A place is noted after so many records of a partition: rows between two of them fit into memory."""
 _BATCH_BYTES = 1 << 20
@@ -35,7 +41,10 @@ _ALL = 2**63 - 2
 
 
 class RecordTask(Struct, frozen=True):
-    """A partition of one side; `number` is its place's, `topic` mixes the pair of topics into identities, `identified` takes the rows."""
+    """A partition that is read; `number` is its place's, `topic` is mixed into identities: equal records differ where it does.
+
+    `identified` takes the rows of records, and `stored`, where there is one, those of their batches.
+    """
 
     directory: PartitionDirectory
     number: int
@@ -44,6 +53,7 @@ class RecordTask(Struct, frozen=True):
     read_committed: bool
     identified: Spill
     buckets: int
+    stored: Spill | None = None
 
     @property
     def bytes(self) -> int:
@@ -72,14 +82,31 @@ class ReadPartition(Struct, frozen=True):
     damaged: bool
     unreadable: Sequence[Unreadable]
     removed: Sequence[Unreadable]
+    hidden: NDArray[Any] | None = None
+    """Of a partition with transactions, as `hidden_transactions` has them."""
 
 
-def read_partition(task: RecordTask, options: ScanOptions, open_source: OpenSource) -> ReadPartition:
+class ReadOptions(Protocol):
+    """The options of a scan that are of use here."""
+
+    @property
+    def log_start_offset(self) -> int | None:
+        """Records below it do not count."""
+
+    @property
+    def verifies(self) -> bool:
+        """Whether CRCs are checked."""
+
+    def says_compacted(self, topic: str) -> bool:
+        """Return whether the user says that the topic is compacted."""
+
+
+def read_partition(task: RecordTask, options: ReadOptions, open_source: OpenSource) -> ReadPartition:
     """Read one partition; memory is a window, the records of a few batches and _HELD_ROWS rows."""
     directory = task.directory
     start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
     hidden = _Hidden.of(directory, start, open_source) if task.read_committed else _NOTHING_HIDDEN
-    reader = ReplicaReader(directory, open_source, verify=options.depth is not Depth.HEADERS, log_start_offset=start)
+    reader = ReplicaReader(directory, open_source, verify=options.verifies, log_start_offset=start)
     rows = _Rows(task, start or 0)
     while True:
         reader.fill()
@@ -91,6 +118,7 @@ def read_partition(task: RecordTask, options: ScanOptions, open_source: OpenSour
         if reader.ended:
             break
     rows.flush()
+    spans = _transactions(directory, start, open_source) if rows.transactional and task.stored is not None else None
     return ReadPartition(
         number=task.number,
         first_offset=rows.base,
@@ -98,13 +126,18 @@ def read_partition(task: RecordTask, options: ScanOptions, open_source: OpenSour
         counts=rows.counts(),
         cuts=rows.cuts,
         starts_late=max(start or 0, directory.start_offset) > 0,
-        cleaned=directory.first_dirty_offset is not None
-        or options.says_compacted(directory.topic)
-        or reader.gaps.compacted,
+        cleaned=_was_cleaned(directory) or options.says_compacted(directory.topic) or reader.gaps.compacted,
         damaged=reader.damaged,
         unreadable=reader.unreadable,
         removed=reader.removed,
+        hidden=None if spans is None else hidden_transactions(spans),
     )
+
+
+def _was_cleaned(directory: PartitionDirectory) -> bool:
+    """Return whether the cleaner's checkpoint says that it read offsets; a broker's answer says only that it may have."""
+    first_dirty = directory.first_dirty_offset
+    return first_dirty is not None and (first_dirty > 0 or directory.is_fetched)
 
 
 def _summary(directory: PartitionDirectory, reader: ReplicaReader, records: int) -> PartitionSummary:
@@ -137,42 +170,65 @@ def _parts(rows: Columns) -> Iterator[Columns]:
 class _Hidden(Struct, frozen=True):
     """What a read_committed consumer is not given: the batches of aborted transactions, and all from the last stable offset on."""
 
-    producer_ids: NDArray[Any]
-    first_offsets: NDArray[Any]
-    marker_offsets: NDArray[Any]
+    aborted: NDArray[Any]
+    """As `hidden_transactions` has them."""
     stable_offset: int
 
     @classmethod
     def of(cls, directory: PartitionDirectory, start: int | None, open_source: OpenSource) -> "_Hidden":
         """Read the markers of a partition."""
-        spans = TransactionSpans()
-        plan = whole_segments(directory, log_start_offset=start, verify=False, latest_timestamp=2**63 - 1)
-        for rows in read_serially(plan, open_source):
-            spans.feed(merge(rows.runs, rows.markers))
-        ended = spans.ended()
-        aborts = ended[(ended["type"] == ABORT_MARKER) & (ended["first_offset"] >= 0)]
-        aborts = aborts[np.lexsort((aborts["first_offset"], aborts["producer_id"]))]
-        return cls(aborts["producer_id"], aborts["first_offset"], aborts["marker_offset"], spans.stable_offset)
+        spans = _transactions(directory, start, open_source)
+        found = hidden_transactions(spans)
+        return cls(found[found["marker_offset"] != STILL_OPEN], spans.stable_offset)
 
     def of_batches(self, batches: Columns) -> NDArray[np.bool_]:
         """Return which batches are hidden."""
         offsets, hidden = batches["base_offset"], batches["last_offset"] >= self.stable_offset
         transactional = np.flatnonzero(batches["attributes"] & TRANSACTIONAL_FLAG != 0)
-        if not len(transactional) or not len(self.producer_ids):
-            return hidden
-        # the last aborted transaction of each batch's producer that begins at or before it
-        ids = batches["producer_id"][transactional]
-        keys = np.rec.fromarrays([self.producer_ids, self.first_offsets], dtype=_BY_PRODUCER)
-        wanted = np.rec.fromarrays([ids, offsets[transactional]], dtype=_BY_PRODUCER)
-        at = np.searchsorted(keys, wanted, side="right") - 1
-        own = (at >= 0) & (self.producer_ids[at] == ids) & (self.marker_offsets[at] > offsets[transactional])
-        hidden[transactional] |= own
+        if len(transactional) and len(self.aborted):
+            found = in_hidden(self.aborted, batches["producer_id"][transactional], offsets[transactional])
+            hidden[transactional] |= found >= 0
         return hidden
 
 
+HIDDEN = np.dtype([("producer_id", "<i8"), ("first_offset", "<i8"), ("marker_offset", "<i8")])
+"""A transaction that consumers with read_committed are not given: where it begins, and its marker, STILL_OPEN without one."""
+STILL_OPEN = 2**63 - 1
+
+
+def _transactions(directory: PartitionDirectory, start: int | None, open_source: OpenSource) -> TransactionSpans:
+    spans = TransactionSpans()
+    plan = whole_segments(directory, log_start_offset=start, verify=False, latest_timestamp=2**63 - 1)
+    for rows in read_serially(plan, open_source):
+        spans.feed(merge(rows.runs, rows.markers))
+    return spans
+
+
+def hidden_transactions(spans: TransactionSpans) -> NDArray[Any]:
+    """Return the transactions that were aborted or are open as HIDDEN, by producer id and offset."""
+    ended, still_open = spans.ended(), spans.open_transactions
+    aborts = ended[(ended["type"] == ABORT_MARKER) & (ended["first_offset"] >= 0)]
+    found = np.empty(len(aborts) + len(still_open), dtype=HIDDEN)
+    found["producer_id"] = np.concatenate([aborts["producer_id"], still_open["producer_id"]])
+    found["first_offset"] = np.concatenate([aborts["first_offset"], still_open["offset"]])
+    found["marker_offset"] = np.append(aborts["marker_offset"], np.full(len(still_open), STILL_OPEN))
+    return found[np.lexsort((found["first_offset"], found["producer_id"]))]
+
+
+def in_hidden(hidden: NDArray[Any], producer_ids: NDArray[Any], offsets: NDArray[Any]) -> NDArray[np.intp]:
+    """Return in which of these transactions each transactional record lies, -1 in none; shape (n,)."""
+    wanted = np.rec.fromarrays([producer_ids, offsets], dtype=_BY_PRODUCER)
+    keys = np.rec.fromarrays([hidden["producer_id"], hidden["first_offset"]], dtype=_BY_PRODUCER)
+    # the last one of each record's producer that begins at or before it
+    at = np.searchsorted(keys, wanted, side="right") - 1
+    if not len(hidden):
+        return at
+    own = (at >= 0) & (hidden["producer_id"][at] == producer_ids) & (hidden["marker_offset"][at] > offsets)
+    return np.where(own, at, -1)
+
+
 _BY_PRODUCER = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
-_NOBODY = np.empty(0, dtype=np.int64)
-_NOTHING_HIDDEN = _Hidden(_NOBODY, _NOBODY, _NOBODY, 2**63 - 1)
+_NOTHING_HIDDEN = _Hidden(np.empty(0, dtype=HIDDEN), 2**63 - 1)
 
 
 class _Rows:
@@ -185,13 +241,14 @@ class _Rows:
         self._start = start
         self._begun = False
         self._held: list[NDArray[Any]] = []
+        self.transactional = False
         self.records = self._undecoded = self._whole = self._appended = self._too_far = 0
         self._shift = np.uint64(64 - task.buckets)
 
     def add(self, batches: Columns, open_source: OpenSource) -> None:
         """Take batches of data that lie in one segment."""
-        if not self._begun:
-            self.base, self._begun = max(int(batches["base_offset"][0]), self._start), True
+        if self._task.stored is not None:
+            self._store(batches, self._task.stored)
         whole: list[memoryview] = []
         segment = self._task.directory.segments[int(batches["segment"][0])]
         with closing(open_source(segment)) as source:
@@ -206,10 +263,22 @@ class _Rows:
         appended = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0
         self._appended += int(np.maximum(batches["record_count"][appended], 0).sum(dtype=np.int64))
 
+    def _store(self, batches: Columns, stored: Spill) -> None:
+        rows = np.empty(len(batches["base_offset"]), dtype=STORED)
+        rows["offset"], rows["span"] = batches["base_offset"], batches["last_offset"] - batches["base_offset"]
+        rows["sequence"], rows["epoch"] = batches["base_sequence"], batches["producer_epoch"]
+        for name in ("position", "producer_id", "segment", "size", "attributes"):
+            rows[name] = batches[name]
+        self.transactional = self.transactional or bool((rows["attributes"] & TRANSACTIONAL_FLAG).any())
+        stored.append(np.full(len(rows), self._task.number), rows)
+
     def _take(self, found: IdentityColumns) -> None:
+        seen = found.offsets >= self._start
+        if not self._begun and seen.any():
+            # of a message set of magic 0 or 1 the batch has the last offset only
+            self.base, self._begun = int(found.offsets[seen].min()), True
         offsets = found.offsets - self.base
-        seen = offsets >= self._start - self.base
-        kept = seen & (offsets < 1 << OFFSET_BITS)
+        kept = seen & (offsets >= 0) & (offsets < 1 << OFFSET_BITS)
         self._too_far += int(np.count_nonzero(seen & ~kept))
         rows = np.empty(int(np.count_nonzero(kept)), dtype=IDENTIFIED)
         rows["high"] = found.identities[kept, 0] ^ np.uint64(self._task.topic)

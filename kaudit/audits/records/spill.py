@@ -1,7 +1,10 @@
 """Rows in files below a temporary directory, numbered, so that one number's fit into memory; every process writes files of its own."""
 
+import errno
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +12,48 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.errors import UsageError
+from kaudit.source.uri import Uri
+
 Rows = NDArray[Any]
 _READ_BYTES = 8 << 20
+_PLACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
+
+
+@contextmanager
+def spill_directory(place: str | None, inputs: Iterable[str]) -> Iterator[Path]:
+    """Make a directory for rows in `place`, by default TMPDIR, and remove it in the end.
+
+    Raises UsageError where it lies in one of the inputs, or cannot be written.
+    """
+    try:
+        place = place or tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise UsageError(f"{error.strerror}; --temporary-directory names another place") from error
+    resolved = Path(place).resolve()
+    for path in inputs:
+        if Uri.parse(path).is_local and Path(path).resolve() in (resolved, *resolved.parents):
+            raise UsageError(
+                f"{place} lies in {path}, where nothing is written: --temporary-directory names another place"
+            )
+    try:
+        held = tempfile.TemporaryDirectory(prefix="kaudit-records-", dir=place)
+    except OSError as error:
+        raise UsageError(f"{place}: {error.strerror}; --temporary-directory names another place") from error
+    with held as directory:
+        yield Path(directory)
+
+
+@contextmanager
+def rows_written(directory: Path) -> Iterator[None]:
+    """Say of errors of the body, which writes rows there, that they are of the temporary directory: UsageError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _PLACE_ERRORS:
+            raise
+        place = directory.parent
+        raise UsageError(f"{place}: {error.strerror}; --temporary-directory names another place") from error
 
 
 class Spill(Struct, frozen=True):
@@ -50,6 +93,11 @@ class Spill(Struct, frozen=True):
             with path.open("rb") as file:
                 while data := file.read(_READ_BYTES // size * size):
                     yield np.frombuffer(data, dtype=self.dtype)
+
+    def mapped(self, number: int) -> Rows:
+        """Return the rows of a number that one process wrote, without reading them."""
+        paths = [path for path in self._files(number) if path.stat().st_size]
+        return np.memmap(paths[0], dtype=self.dtype, mode="r") if paths else np.empty(0, dtype=self.dtype)
 
     def remove(self, number: int) -> None:
         """Delete the rows of a number."""

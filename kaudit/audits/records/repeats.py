@@ -1,0 +1,203 @@
+"""Records of a partition that equal earlier ones: a bucket of identities at a time, however far back these are.
+
+The functions are scheduled as those of `diff --by records` are: `match_repeats` for every bucket of records, then `count_keys` for
+every bucket of keys. What repeats what is written under the places of the repeats, so that it is listed in the order of the log.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kaudit.audits.records.places import NOWHERE, numbers_of, offsets_of
+from kaudit.audits.records.reading import in_hidden
+from kaudit.audits.records.spill import Rows, Spill
+from kaudit.model.batch_fields import TRANSACTIONAL_FLAG
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.content_rows import NO_KEY
+from kaudit.reading.record_content import mixed
+from kaudit.source.layout import PartitionDirectory
+
+REPEATED = np.dtype([(name, "<u8") for name in ("place", "first", "committed")] + [("copy", "<u4"), ("copies", "<u4")])
+"""A record that equals earlier ones: the places of the first of these, and of the first that read_committed consumers are given
+(NOWHERE without one); its number among them, 2 for the first repeat, and how many there are in the partition. 32 bytes."""
+KEYED = np.dtype([("key", "<u8"), ("place", "<u8"), ("repeats", "?")])
+"""A record with a key, mixed with the number of its partition. 17 bytes, written when the 32 of the record have been removed."""
+MOST_ROWS = 1 << 20
+"""Rows that are matched at once; a bucket with more is split."""
+_MORE_BITS = 4
+
+
+class RepeatTask(Struct, frozen=True):
+    """A bucket of records whose identities have `bits` in common; partitions with transactions are `hidden`, by number.
+
+    `cuts` are the places after which the next part of the log begins, as of ReadPartition; `bases` the first offset by number.
+    """
+
+    number: int
+    bits: int
+    identified: Spill
+    repeated: Spill
+    keyed: Spill
+    stored: Spill
+    cuts: NDArray[np.uint64]
+    bases: NDArray[np.int64]
+    hidden: Mapping[int, NDArray[Any]]
+    key_bits: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return self.identified.size(self.number) * int(self.identified.dtype.itemsize)
+
+    @property
+    def directories(self) -> Sequence[PartitionDirectory]:
+        """None of the log is read."""
+        return ()
+
+
+class KeyTask(Struct, frozen=True):
+    """A bucket of keys."""
+
+    number: int
+    keyed: Spill
+    partitions: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return self.keyed.size(self.number) * int(self.keyed.dtype.itemsize)
+
+    @property
+    def directories(self) -> Sequence[PartitionDirectory]:
+        """None of the log is read."""
+        return ()
+
+
+def match_repeats(task: RepeatTask, options: object, open_source: OpenSource) -> NDArray[np.int64]:  # noqa: ARG001 - as every job
+    """Write what repeats what of a bucket, remove its rows, and return by number of partition how many records have no key."""
+    without_key = np.zeros(len(task.bases), dtype=np.int64)
+    for rows, frequent in _buckets(task.identified, task.number, task.bits):
+        keyed = rows["key"] != NO_KEY
+        without_key += np.bincount(numbers_of(rows["place"][~keyed]), minlength=len(without_key))
+        found = _repeats(rows, task) if frequent is None else frequent.repeats(rows["place"], task)
+        task.repeated.append(np.searchsorted(task.cuts, found["place"], side="right"), found)
+        own = rows[keyed]
+        keys = np.empty(len(own), dtype=KEYED)
+        keys["key"], keys["place"] = mixed(own["key"], numbers_of(own["place"])), own["place"]
+        keys["repeats"] = np.isin(own["place"], found["place"])
+        task.keyed.append((keys["key"] >> np.uint64(64 - task.key_bits)).astype(np.int64), keys)
+    return without_key
+
+
+def count_keys(task: KeyTask, options: object, open_source: OpenSource) -> NDArray[np.int64]:  # noqa: ARG001 - as every job
+    """Return by number of partition how many records have the key of an earlier one and repeat none; remove the rows."""
+    rows = task.keyed.read(task.number)
+    task.keyed.remove(task.number)
+    rows = rows[np.lexsort((rows["place"], rows["key"]))]
+    known = np.append(False, rows["key"][1:] == rows["key"][:-1])[: len(rows)]
+    return np.bincount(numbers_of(rows["place"][known & ~rows["repeats"]]), minlength=task.partitions)
+
+
+def _buckets(spill: Spill, number: int, bits: int) -> "Iterator[tuple[Rows, _Frequent | None]]":
+    """Yield the rows of a bucket and remove them: those of one identity together, or in parts where they do not fit into memory."""
+    if spill.size(number) <= MOST_ROWS:
+        yield spill.read(number), None
+    elif _is_one(spill, number):
+        frequent = _Frequent(spill.size(number))
+        for rows in spill.parts(number):
+            yield rows, frequent
+    else:
+        parts = replace(spill, name=f"{spill.name}-{number}")
+        shift, mask = np.uint64(64 - bits - _MORE_BITS), np.uint64((1 << _MORE_BITS) - 1)
+        for rows in spill.parts(number):
+            parts.append(((rows["high"] >> shift) & mask).astype(np.int64), rows)
+        spill.remove(number)
+        for part in parts.numbers():
+            yield from _buckets(parts, part, bits + _MORE_BITS)
+        return
+    spill.remove(number)
+
+
+def _is_one(spill: Spill, number: int) -> bool:
+    """Return whether all rows have one value in the part of the identity that buckets are split by."""
+    first: np.uint64 | None = None
+    for rows in spill.parts(number):
+        first = rows["high"][0] if first is None else first
+        if (rows["high"] != first).any():
+            return False
+    return True
+
+
+def _repeats(rows: Rows, task: RepeatTask) -> Rows:
+    """Return the rows that equal others before them, as REPEATED."""
+    order = np.lexsort((rows["place"], rows["low"], rows["high"]))
+    begins = np.ones(len(rows), dtype=np.bool_)
+    begins[1:] = False
+    for name in ("high", "low"):
+        column = rows[name][order]
+        begins[1:] |= column[1:] != column[:-1]
+    sizes = np.diff(np.append(np.flatnonzero(begins), len(rows)))
+    places = rows["place"][order[np.repeat(sizes > 1, sizes)]]
+    sizes = sizes[sizes > 1]
+    starts = np.cumsum(sizes) - sizes
+    found = np.empty(len(places), dtype=REPEATED)
+    found["place"], found["first"] = places, np.repeat(places[starts], sizes)
+    found["copies"], found["copy"] = np.repeat(sizes, sizes), np.arange(len(places)) - np.repeat(starts, sizes) + 1
+    given = np.where(_hidden(places, task), NOWHERE, places)
+    firsts = np.repeat(np.minimum.reduceat(given, starts) if len(starts) else given, sizes)
+    found["committed"] = np.where(firsts < places, firsts, NOWHERE)
+    return found[found["copy"] > 1]
+
+
+class _Frequent:
+    """Equal records that do not fit into memory: parts of them, in the order of the log."""
+
+    def __init__(self, copies: int) -> None:
+        self._copies = copies
+        self._seen = 0
+        self._first = self._committed = NOWHERE
+
+    def repeats(self, places: NDArray[np.uint64], task: RepeatTask) -> Rows:
+        """Take the next part; return those that have others before them, as REPEATED."""
+        found = np.empty(len(places), dtype=REPEATED)
+        self._first = places[0] if self._seen == 0 else self._first
+        found["place"], found["first"] = places, self._first
+        found["copies"], found["copy"] = self._copies, self._seen + 1 + np.arange(len(places))
+        if self._committed == NOWHERE:
+            given = np.where(_hidden(places, task), NOWHERE, places)
+            self._committed = given.min()
+        found["committed"] = np.where(self._committed < places, self._committed, NOWHERE)
+        self._seen += len(places)
+        return found[found["copy"] > 1]
+
+
+def _hidden(places: NDArray[np.uint64], task: RepeatTask) -> NDArray[np.bool_]:
+    found = np.zeros(len(places), dtype=np.bool_)
+    numbers = numbers_of(places)
+    for number, transactions in task.hidden.items():
+        own = np.flatnonzero(numbers == number)
+        if len(own):
+            offsets = offsets_of(places[own]) + task.bases[number]
+            stored = task.stored.mapped(number)
+            batches = stored[batches_at(stored, offsets)]
+            within = in_hidden(transactions, batches["producer_id"], offsets) >= 0
+            found[own] = within & (batches["attributes"] & TRANSACTIONAL_FLAG != 0)
+    return found
+
+
+def batches_at(stored: Rows, offsets: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the index in `stored` of the batch of each offset: a binary search that reads no more of the file than it needs.
+
+    It goes by last offsets: the batches of magic 0 and 1 have no other.
+    """
+    low, high = np.zeros(len(offsets), dtype=np.intp), np.full(len(offsets), len(stored), dtype=np.intp)
+    for _ in range(len(stored).bit_length()):
+        middle = (low + high) // 2
+        rows = stored[np.minimum(middle, len(stored) - 1)]
+        before = rows["offset"] + rows["span"] < offsets
+        low, high = np.where(before, np.minimum(middle + 1, high), low), np.where(before, high, middle)
+    return np.minimum(low, max(len(stored) - 1, 0))

@@ -1,0 +1,201 @@
+"""Which records equal earlier ones, and which have the sequence of an earlier one: compared with a dict over random logs."""
+
+import random
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from kaudit.audits.records import reading, repeats, spill
+from kaudit.audits.records.sequences import repeated_sequences
+from kaudit.engines.progress import SilentProgress
+from kaudit.engines.repeated_records import repeated_records
+from kaudit.errors import UsageError
+from kaudit.model.duplicates import Duplicate
+from kaudit.model.sequence import MAX_SEQUENCE
+from kaudit.scanning.options import ScanOptions
+from tests.logs import TRANSACTIONAL, Log, data, marker
+
+
+def random_log(seed):
+    """Transactions of producers 1 to 3, some aborted and some open, and records of nobody; few payloads and keys."""
+    chance, log = random.Random(seed), Log()
+    sequences: defaultdict[int, int] = defaultdict(int)
+    for _ in range(chance.randint(20, 90)):
+        producer_id = chance.choice((-1, 1, 2, 3))
+        if producer_id > 0 and chance.random() < 0.2:
+            log.append(marker(producer_id, 0, commit=chance.random() < 0.5))
+            continue
+        count = chance.randint(1, 4)
+        first = -1 if producer_id < 0 else sequences[producer_id]
+        if producer_id > 0:
+            sequences[producer_id] += count
+        what = {"payload": b"%d" % chance.randint(0, 5), "key": chance.choice((None, b"k", b"l"))}
+        epoch = -1 if producer_id < 0 else 0
+        log.append(data(producer_id, epoch, first, count, transactional=producer_id > 1, **what))
+    return log
+
+
+def records_of(log):
+    """Offset and batch of every record that consumers are given."""
+    return [
+        (offset, batch)
+        for batch in log.batches
+        if batch.control is None
+        for offset in range(batch.base_offset, batch.last_offset + 1)
+    ]
+
+
+def hidden_in(log):
+    """Offsets of transactions that were aborted or are open."""
+    waiting, hidden = defaultdict(list), set()
+    for batch in log.batches:
+        if batch.control is not None:
+            own = waiting.pop(batch.producer_id, [])
+            hidden |= set(own) if batch.control[0] == 0 else set()
+        elif batch.attributes & TRANSACTIONAL:
+            waiting[batch.producer_id] += range(batch.base_offset, batch.last_offset + 1)
+    return hidden.union(*waiting.values())
+
+
+def expected(log):
+    """Each repeat with the first of its equals that its consumer is given, and its number among them."""
+    hidden, seen, found = hidden_in(log), defaultdict(list), []
+    for offset, batch in records_of(log):
+        before = seen[batch.key, batch.payload]
+        given = [each for each in before if each not in hidden]
+        if before:
+            found.append((offset, before[0] if offset in hidden or not given else given[0], len(before) + 1))
+        before.append(offset)
+    return found
+
+
+def known_keys(log):
+    """How many records have the key of an earlier one, and say something else than all before them."""
+    keys, contents, found = set(), set(), 0
+    for _, batch in records_of(log):
+        content = batch.key, batch.payload
+        found += batch.key is not None and batch.key in keys and content not in contents
+        keys.add(batch.key)
+        contents.add(content)
+    return found
+
+
+def listed(path, **more):
+    with repeated_records(ScanOptions(paths=[str(path)], **more), SilentProgress()) as listing:
+        found = [each for _, each in listing.found(read_committed=False) if isinstance(each, Duplicate)]
+        return [(each.offset, each.original_offset, each.copy) for each in found if each.repeats], listing.totals
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_repeat_of_a_random_log(tmp_path, monkeypatch, seed):
+    if seed % 2:  # parts of a few records: buckets are split, equal records do not fit into memory
+        monkeypatch.setattr(reading, "CUT_RECORDS", 7)
+        monkeypatch.setattr(reading, "_HELD_ROWS", 5)
+        monkeypatch.setattr(repeats, "MOST_ROWS", 4)
+        monkeypatch.setattr(spill, "_READ_BYTES", 96)
+    log = random_log(seed)
+    found, totals = listed(log.write(tmp_path / "orders-0"))
+    assert found == expected(log)
+    assert (totals[0].records, totals[0].known_keys) == (len(records_of(log)), known_keys(log))
+    assert totals[0].without_key == sum(batch.key is None for _, batch in records_of(log))
+
+
+def test_records_of_other_partitions_are_no_repeats(tmp_path):
+    logs = []
+    for number in range(3):
+        log = Log()
+        for sequence in range(number + 1):
+            log.append(data(1, 0, sequence, payload=b"same"))
+        logs.append(log)
+        log.write(tmp_path / f"orders-{number}")
+    found, totals = listed(tmp_path)
+    assert found == [each for log in logs for each in expected(log)] == [(1, 0, 2), (1, 0, 2), (2, 0, 3)]
+    assert [total.records for total in totals] == [1, 2, 3]
+
+
+def test_several_processes_find_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr("kaudit.engines.local.PROCESSES_PAY_BYTES", 0)
+    logs = [random_log(seed) for seed in (20, 21, 22)]
+    for number, log in enumerate(logs):
+        log.write(tmp_path / f"orders-{number}")
+    assert listed(tmp_path, jobs=2)[0] == [each for log in logs for each in expected(log)]
+
+
+def stored(*batches):
+    """Rows of batches, each (producer id, epoch, sequence, records), at ascending offsets."""
+    rows = np.zeros(len(batches), dtype=reading.STORED)
+    offset = 0
+    for row, (producer_id, epoch, sequence, count) in zip(rows, batches, strict=True):
+        row["offset"], row["producer_id"], row["epoch"], row["sequence"], row["span"] = (
+            *(offset, producer_id, epoch, sequence),
+            count - 1,
+        )
+        offset += count
+    return rows
+
+
+@pytest.mark.parametrize(("batches", "known"), [
+    ([], []),
+    ([(-1, -1, -1, 3), (-1, -1, -1, 3)], []),
+    ([(1, 0, 0, 2), (2, 0, 0, 2), (1, 0, 2, 2), (1, 1, 0, 2)], []),
+    ([(1, 0, 0, 2), (1, 0, 2, 2), (1, 0, 2, 2), (1, 0, 4, 1)], [(4, 2), (5, 3)]),
+    ([(1, 0, 0, 3), (1, 0, 2, 3)], [(3, 2)]),
+    ([(1, 0, 5, 1), (1, 0, 9, 1), (1, 0, 5, 1), (1, 0, 5, 1)], [(2, 0), (3, 2)]),
+    # a lower sequence that nobody had; after it one that is higher than the last and lower than the highest
+    ([(1, 0, 8, 2), (1, 0, 2, 2), (1, 0, 8, 1)], [(4, 0)]),
+    ([(1, 0, MAX_SEQUENCE - 1, 2), (1, 0, 0, 2), (1, 0, 2, 1)], []),
+])  # fmt: skip
+def test_known_sequences(batches, known):
+    found = repeated_sequences(stored(*batches))
+    assert ([tuple(row) for row in found.rows.tolist()], found.more) == (known, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_known_sequences_of_random_batches(monkeypatch, seed):
+    monkeypatch.setattr("kaudit.audits.records.sequences._AT_ONCE", 5)
+    chance = random.Random(seed)
+    batches = [
+        (chance.choice((1, 2)), chance.choice((0, 1)), chance.choice((0, 1, 2, 3, 9, 40, number)), chance.randint(1, 3))
+        for number in range(60)
+    ]
+    last, expect, offset = {}, [], 0
+    for producer_id, epoch, sequence, count in batches:
+        for index in range(count):
+            key = producer_id, epoch, sequence + index
+            if key in last:
+                expect.append((offset, last[key]))
+            last[key] = offset
+            offset += 1
+    assert [tuple(row) for row in repeated_sequences(stored(*batches)).rows.tolist()] == expect
+
+
+def test_the_batch_of_an_offset_is_found_in_a_file():
+    rows = np.zeros(5, dtype=reading.STORED)
+    rows["offset"], rows["span"] = [3, 7, 8, 20, 21], [3, 0, 4, 0, 9]
+    for count in range(1, 6):
+        inside = [
+            (offset, index)
+            for index, row in enumerate(rows[:count])
+            for offset in range(row["offset"], row["offset"] + row["span"] + 1)
+        ]
+        offsets, indexes = zip(*inside, strict=True)
+        assert repeats.batches_at(rows[:count], np.array(offsets)).tolist() == list(indexes)
+
+
+def test_temporary_files_do_not_go_where_the_input_is(tmp_path):
+    path = random_log(1).write(tmp_path / "orders-0")
+    with (
+        pytest.raises(UsageError, match="nothing is written"),
+        spill.spill_directory(str(path), [str(tmp_path)]),
+    ):
+        pass
+    with pytest.raises(UsageError, match="--temporary-directory"), spill.spill_directory(str(path / "none"), []):
+        pass
+
+
+def test_a_full_disk_is_said_with_the_directory(tmp_path):
+    with pytest.raises(UsageError, match="No space left"), spill.rows_written(tmp_path / "rows"):
+        raise OSError(28, "No space left on device")
+    with pytest.raises(OSError, match="broken"), spill.rows_written(tmp_path / "rows"):
+        raise OSError(5, "broken")
