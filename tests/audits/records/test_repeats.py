@@ -48,7 +48,8 @@ def records_of(log):
 
 def hidden_in(log):
     """Offsets of transactions that were aborted or are open."""
-    waiting, hidden = defaultdict(list), set()
+    waiting: defaultdict[int, list[int]] = defaultdict(list)
+    hidden: set[int] = set()
     for batch in log.batches:
         if batch.control is not None:
             own = waiting.pop(batch.producer_id, [])
@@ -60,7 +61,8 @@ def hidden_in(log):
 
 def expected(log):
     """Each repeat with the first of its equals that its consumer is given, and its number among them."""
-    hidden, seen, found = hidden_in(log), defaultdict(list), []
+    seen: defaultdict[tuple[bytes | None, bytes], list[int]] = defaultdict(list)
+    hidden, found = hidden_in(log), []
     for offset, batch in records_of(log):
         before = seen[batch.key, batch.payload]
         given = [each for each in before if each not in hidden]
@@ -159,7 +161,8 @@ def test_known_sequences_of_random_batches(monkeypatch, seed):
         (chance.choice((1, 2)), chance.choice((0, 1)), chance.choice((0, 1, 2, 3, 9, 40, number)), chance.randint(1, 3))
         for number in range(60)
     ]
-    last, expect, offset = {}, [], 0
+    last: dict[tuple[int, int, int], int] = {}
+    expect, offset = [], 0
     for producer_id, epoch, sequence, count in batches:
         for index in range(count):
             key = producer_id, epoch, sequence + index
