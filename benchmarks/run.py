@@ -35,7 +35,10 @@ SHAPES = (
     Shape("transactional v2", transactions=2),
     Shape("50,000 ids", producers=50_000),
     Shape("sparse ids", stride=10**9 + 7),
+    Shape("no faults", anomalies=0),
+    Shape("many faults", anomalies=2e-3),
 )
+"""Each has a fault in 12,500 batches, unless it says otherwise; *many faults* one in 125."""
 LONGER = {"small": 8, "large": 28, "lz4": 28, "zstd": 28}
 """These logs are this many times as long, because otherwise most of the measured time would be start-up."""
 DEPTHS = ("headers", "crc", "records")

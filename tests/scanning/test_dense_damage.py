@@ -76,3 +76,18 @@ def test_every_batch_is_found_and_every_damage(kind, window_bytes, searched):
     found = sorted((damage for piece in pieces for damage in piece.damages), key=lambda damage: damage.position)
     assert [(damage.position, damage.end, damage.kind) for damage in found] == damages
     assert sum(searched) < 4 * len(content)
+
+
+@pytest.mark.parametrize("broken", [{0}, {63}, {64}, {63, 64, 128}, {0, 1, 127, 299}, set(range(60, 140)), {299}])
+def test_of_many_batches_those_whose_bytes_changed_are_left_out(broken):
+    batches = [bytearray(encoded(number)) for number in range(300)]
+    for number in broken:
+        batches[number][-1] ^= 1
+    content = b"".join(batches)
+    where = ByteRange(0, len(content), len(content))
+    pieces = list(stream_batches(Memory(content), where, expected_offset=0))
+    whole = [offset for piece in pieces for offset in piece.batches["base_offset"].tolist()]
+    assert whole == [number for number in range(300) if number not in broken]
+    damaged = sorted((damage.position, damage.kind) for piece in pieces for damage in piece.damages)
+    starts = [sum(map(len, batches[:number])) for number in sorted(broken)]
+    assert damaged == [(start, DamageKind.CRC_MISMATCH) for start in starts]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kaudit.audits.repeats.session_copies import unlike_others
 from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session
-from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER
 from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.model.batch import Batches, concatenate
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
@@ -184,6 +184,10 @@ NEAR_BYTES = 1 << 20
 """Bytes of the log in which the neighbours of a producer's first and last batch are looked for."""
 FAR_BYTES = 8 << 20
 """Bytes of the log in which the neighbours of a bump are looked for."""
+_PRODUCER, _PRODUCER_AT = HEADER.struct("producer_id", "producer_epoch"), HEADER.offset("producer_id")
+_COUNT_AT = HEADER.offset("record_count")
+_SEARCHED_BYTES = 4 << 10
+"""Of a batch's records, with their number before them: as many are compared where bytes are searched."""
 
 
 class Side(NamedTuple):
@@ -217,6 +221,8 @@ class ProducerBatches:
         self._open = open_source
         self._reach = reach
         self._blocks: dict[tuple[int, int], _Block] = {}
+        self._has_bytes = all(segment.text is None and segment.fetched is None for segment in directory.segments)
+        self._searched = bytearray(_BLOCK_BYTES + _COUNT_AT + _SEARCHED_BYTES)
 
     def before(self, last: BoundaryBatch, producer_id: int, epoch: int) -> Side:
         """Return the last batches of the epoch up to `last`, at most NEIGHBOURS.
@@ -225,6 +231,10 @@ class ProducerBatches:
             OSError: a segment cannot be read any more.
 
         """
+        return self._side(self._ranges_before(last), producer_id, epoch, -NEIGHBOURS)
+
+    def _ranges_before(self, last: BoundaryBatch) -> Sequence[tuple[int, range]]:
+        """Return, the nearest first, the (segment, bytes) where batches up to `last` begin that are within reach."""
         ranges, room = [], self._reach
         for number in range(last.segment, -1, -1):
             stop = last.position + 1 if number == last.segment else self._directory.segments[number].size
@@ -232,10 +242,31 @@ class ProducerBatches:
             room -= stop
             if room <= 0:
                 break
-        return self._side(ranges, producer_id, epoch, backwards=True)
+        return ranges
 
-    def after(self, first: BoundaryBatch, producer_id: int, epoch: int) -> Side:
-        """Return the first batches of the epoch from `first` on, at most NEIGHBOURS; raises as `before`."""
+    def may_have_before(self, last: BoundaryBatch, producer_id: int, epoch: int, first: BoundaryBatch) -> bool:
+        """Return whether a batch of `before` can have the records of `first`; raises as `before`.
+
+        Bytes are searched many times faster than batches are decoded, and most sessions repeat nothing.
+        """
+        data = batch_bytes(first, self._directory, self._open) if self._has_bytes else None
+        if data is None:
+            return True
+        records, producer = data[_COUNT_AT : _COUNT_AT + _SEARCHED_BYTES], _PRODUCER.pack(producer_id, epoch)
+        for number, where in self._ranges_before(last):
+            with closing(self._open(self._directory.segments[number])) as source:
+                for start in range(where.start, where.stop, _BLOCK_BYTES):
+                    stop = min(start + _BLOCK_BYTES, where.stop) + _COUNT_AT + len(records)
+                    end = source.read_into(start, memoryview(self._searched)[: stop - start])
+                    at = self._searched.find(records, 0, end)
+                    while at >= 0:
+                        if self._searched.startswith(producer, max(at + _PRODUCER_AT - _COUNT_AT, 0)):
+                            return True
+                        at = self._searched.find(records, at + 1, end)
+        return False
+
+    def after(self, first: BoundaryBatch, producer_id: int, epoch: int, most: int = NEIGHBOURS) -> Side:
+        """Return the first batches of the epoch from `first` on, at most `most`; raises as `before`."""
         segments = self._directory.segments
         ranges, room = [], self._reach
         for number in range(first.segment, len(segments)):
@@ -244,13 +275,13 @@ class ProducerBatches:
             room -= end - begin
             if room <= 0:
                 break
-        return self._side(ranges, producer_id, epoch, backwards=False)
+        return self._side(ranges, producer_id, epoch, most)
 
-    def _side(self, ranges: Iterable[tuple[int, range]], producer_id: int, epoch: int, *, backwards: bool) -> Side:
-        """Take batches that start in these (segment, bytes), the nearest first, until they are NEIGHBOURS."""
+    def _side(self, ranges: Iterable[tuple[int, range]], producer_id: int, epoch: int, most: int) -> Side:
+        """Take batches that start in these (segment, bytes), the nearest first: `most`, or -`most` going backwards."""
         contents: list[list[int]] = []
         rows: list[tuple[int, Batches]] = []
-        missing = NEIGHBOURS
+        backwards, missing = most < 0, abs(most)
         for segment, where in ranges:
             numbers = range(where.start // _BLOCK_BYTES, -(-where.stop // _BLOCK_BYTES))
             for number in reversed(numbers) if backwards else numbers:
@@ -293,6 +324,8 @@ class ProducerBatches:
 
 MAX_BUMPS = 100
 """Bumps of one partition looked into; each reads some of the log again."""
+_EVIDENCE = 2
+"""Equal batches in a row that are evidence without equal timestamps."""
 
 
 def repeated_epochs(
@@ -303,10 +336,11 @@ def repeated_epochs(
     Only bumps outside transactions: what a transaction wrote and aborted is written again by right.
     """
     bumps = [found for found in observations if found.kind is ObservationKind.CLIENT_BUMP and not found.explained]
+    reader = ProducerBatches(directory, open_source)
     repeated = []
     for bump in bumps[:MAX_BUMPS]:
         try:
-            found = _compare(bump, directory, open_source)
+            found = _compare(bump, reader, directory, open_source)
         except OSError:
             continue  # reported by the audit itself
         repeated += [] if found is None else [found]
@@ -323,12 +357,19 @@ def one_for_each_bump(found: Iterable[RepeatedEpoch]) -> list[RepeatedEpoch]:
     return sorted(most.values(), key=lambda repeated: repeated.first_offset)
 
 
-def _compare(bump: Observation, directory: PartitionDirectory, open_source: OpenSource) -> RepeatedEpoch | None:
+def _compare(
+    bump: Observation, reader: ProducerBatches, directory: PartitionDirectory, open_source: OpenSource
+) -> RepeatedEpoch | None:
     state, first = bump.remembered, bump.batch
     if state is None or state.last is None or first is None:
         return None
-    reader = ProducerBatches(directory, open_source)
+    if not reader.may_have_before(state.last, bump.producer_id, state.epoch, first):
+        return None
     tail = reader.before(state.last, bump.producer_id, state.epoch)
+    head = reader.after(first, bump.producer_id, bump.producer_epoch, _EVIDENCE)
+    start, length = _longest(tail.contents, head.contents)
+    if length < _EVIDENCE and tail.times[start : start + length] != head.times[:length]:
+        return None  # the first batch alone, under another time
     head = reader.after(first, bump.producer_id, bump.producer_epoch)
     start, length = _longest(tail.contents, head.contents)
     copied, again = tail.batches[start : start + length], head.batches[:length]

@@ -1,5 +1,7 @@
 """A producer's batches around a place in the log: which, of what keys, and how far the log is read."""
 
+import random
+
 import crc32c
 import numpy as np
 import pytest
@@ -89,3 +91,41 @@ def test_a_batch_is_known_by_its_records_and_their_count(tmp_path):
     sizes = np.array([61 + len(body) for body in records])
     assert side.contents == batch_content(crcs, sizes, np.array([batch.count for batch in batches])).tolist()
     assert side.times == [Log().clock + 1, Log().clock + 2]
+
+
+def test_bytes_before_a_place_are_searched_for_its_records_under_another_epoch(tmp_path, monkeypatch):
+    monkeypatch.setattr(restarts, "_BLOCK_BYTES", 2 * SIZE + 7)  # some batches lie across two pieces
+    payloads = [b"a", b"b", b"c", b"d", b"a", b"e"]
+    producers = [(PID, 0), (PID, 0), (PID + 1, 0), (PID, 2), (PID, 0), (PID, 0)]
+    batches = [
+        data(*producer, sequence, payload=payload)
+        for sequence, (producer, payload) in enumerate(zip(producers, payloads, strict=True))
+    ]
+    heads = [data(PID, 1, sequence, payload=payload) for sequence, payload in enumerate(b"%c" % i for i in b"abcdex")]
+    directory = written(tmp_path, *batches, *heads, starts=(2, 5))
+    *_, last, a, b, c, d, e, x = batches_of(directory, 2)
+    reader = ProducerBatches(directory, open_segment)
+    assert [reader.may_have_before(last, PID, 0, first) for first in (a, b, c, d, e, x)] == [
+        *(True, True, False, False, True, False)
+    ]
+    near = ProducerBatches(directory, open_segment, reach=1)
+    assert [near.may_have_before(last, PID, 0, first) for first in (a, b, e)] == [False, False, True]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_the_search_excludes_is_in_no_batch_before(tmp_path, seed):
+    rng = random.Random(seed)
+    batches = [
+        data(rng.choice((PID, PID, PID + 1)), rng.choice((0, 0, 1)), sequence, payload=rng.choice((b"a", b"b", b"bb")))
+        for sequence in range(30)
+    ]
+    directory = written(tmp_path, *batches, starts=tuple(sorted(rng.sample(range(1, 20), rng.randint(0, 2)))))
+    reach = rng.choice((SIZE, 5 * SIZE, 100 * SIZE))
+    reader = ProducerBatches(directory, open_segment, reach)
+    every = [batch for segment in range(len(directory.segments)) for batch in batches_of(directory, segment)]
+    last, *later = every[rng.randint(5, 15) :]
+    tail = set(reader.before(last, PID, 0).contents)
+    for first, batch in zip(later, batches[-len(later) :], strict=True):
+        content = ProducerBatches(directory, open_segment).after(first, batch.producer_id, batch.epoch, 1).contents
+        may, has = reader.may_have_before(last, PID, 0, first), bool(tail & set(content))
+        assert may == has if reach > len(every) * SIZE else may >= has
