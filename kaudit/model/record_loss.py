@@ -23,12 +23,16 @@ class LeaderStart(Struct, frozen=True):
 
 
 class FollowerStart(Struct, frozen=True):
-    """A broker began to follow the leader of `leader_epoch`, with its log's end at `end_offset` (exclusive); `at_ms` as a leader's."""
+    """A broker began to follow the leader of `leader_epoch`, with its log's end at `end_offset` (exclusive); `at_ms` as a leader's.
+
+    `leader` is that broker's id: NO_LEADER where nobody led, None where the line does not say.
+    """
 
     broker: str
     leader_epoch: int
     end_offset: int
     at_ms: int | None
+    leader: int | None = None
 
 
 class CutBy(enum.Enum):

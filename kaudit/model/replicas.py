@@ -108,7 +108,7 @@ class MissingRecords(JsonRecord, frozen=True):
     watermark that the copy's own broker wrote down, `without_producer_id` are no idempotent producer's and lie above it.
     `elsewhere` are there at other offsets: sent again. `span_ms` lies between the first and the last timestamp. `not_sent_again`
     lie above the high watermark, and their producers no longer waited for an acknowledgement: they went on with the other copy
-    without sending them again, or wrote five batches more (idempotent ones). `unacknowledged` lie above it in a topic that brokers write, with acks=all.
+    without sending them again, or wrote another batch (idempotent ones). `unacknowledged` lie above it in a topic that brokers write, with acks=all.
     """
 
     records: int

@@ -35,7 +35,7 @@ from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.clock import audit_clock
 from kaudit.scanning.consumed_offsets import evidence_of_groups, group_logs_of
-from kaudit.scanning.cut_off import by_lines_alone
+from kaudit.scanning.cut_off import as_notes, by_lines_alone, not_given
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     EvidenceFromOthers,
@@ -247,7 +247,9 @@ class Audit:
             evidence.add(
                 by_lines_alone(self.options, parts, logs.events.histories, latest_modification(self.layout), self.reads)
             )
-        findings = complete_findings(run_checks(scan_wide, evidence), context, frozenset())
+        findings = complete_findings(
+            as_notes(run_checks(scan_wide, evidence), self.checkpoints.left_out(self.layout)), context, frozenset()
+        )
         return CrossPartition(context, others, *findings, groups, copies, stated, allocation.unlisted)
 
     def result_of(self, cross: CrossPartition, found: ScanFindings) -> ScanResult:
@@ -270,6 +272,7 @@ class Audit:
                     *self._not_audited(cross.groups),
                     *self.histories.notes,
                     *cross.unlisted,
+                    *not_given(cross.findings, self.checkpoints.left_out(self.layout)),
                     *(without_digest(parts) if self.options.digests else ()),
                     *(() if logs is None else self._not_named(logs.not_audited)),
                 ],

@@ -12,8 +12,8 @@ from kaudit.model.damage import DamageKind
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.log_tail import last_batches
-from kaudit.source.file_kinds import CLEAN_SHUTDOWN
-from kaudit.source.layout import PartitionDirectory, SegmentFile
+from kaudit.source.file_kinds import CLEAN_SHUTDOWN, HIGH_WATERMARK_CHECKPOINT
+from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile
 
 PlaceKey = tuple[str, int, str]
 """Topic, partition and replica."""
@@ -91,6 +91,18 @@ class CheckpointAudit(Struct):
                 if file.name == name and (stated := self._read(file, directory.log_dir).get(own)):
                     found[directory.topic, directory.partition, directory.replica] = stated[-1]
         return found
+
+    def left_out(self, layout: Layout) -> frozenset[tuple[str, int]]:
+        """Return the partitions that brokers had when they wrote their high watermarks, and of which no directory was given."""
+        listed: set[tuple[str, int]] = set()
+        for directory in layout.everything:
+            for file in directory.checkpoints:
+                if file.name == HIGH_WATERMARK_CHECKPOINT:
+                    listed.update(self._read(file, directory.log_dir))
+        for given in layout.everything:
+            listed.discard((given.topic, given.partition))
+        aside = {(file.topic, file.partition) for file in layout.leftover_files}
+        return frozenset(place for place in listed if place not in aside)
 
     def _read(self, file: SegmentFile, log_dir: str) -> _Offsets:
         if file.path not in self._checkpoints:

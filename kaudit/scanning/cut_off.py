@@ -1,18 +1,23 @@
 """What logs of brokers say that replicas cut off, held against the partitions' own logs, and records dated ahead."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+
+from msgspec.structs import replace
 
 from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records, has_one_replica
 from kaudit.audits.replicas.future_records import future_records
 from kaudit.model.audit_clock import AuditClock
+from kaudit.model.finding import Finding, Severity
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.record_loss import CutRecords, FreshRecordsDeleted, FutureRecords, LeaderHistory, ReportedChange
 from kaudit.model.replicas import Relation, ReplicaEvidence
+from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import PartitionDirectory
 
 _Histories = Mapping[tuple[str, int], LeaderHistory]
@@ -88,6 +93,33 @@ def by_lines_alone(
         if key not in read:
             yield from cut_records(history, None, open_source)
         yield from fresh_records_deleted(history, latest_ms)
+
+
+def as_notes(findings: Iterable[Finding], left_out: Collection[tuple[str, int]]) -> Iterator[Finding]:
+    """Yield findings by lines alone, those about partitions `left_out` as notes.
+
+    Brokers have such a partition, and its directory was not given: whether records that its log lost were sent again is in there.
+    """
+    for finding in findings:
+        yield replace(finding, severity=Severity.NOTE) if _place(finding) in left_out else finding
+
+
+def not_given(findings: Iterable[Finding], left_out: Collection[tuple[str, int]]) -> Iterator[NotAudited]:
+    """Yield the partitions `left_out` that findings by lines alone are about."""
+    codes: dict[tuple[str, int], list[str]] = {}
+    for finding in findings:
+        if _place(finding) in left_out:
+            codes.setdefault(_place(finding), []).append(finding.code)
+    for (topic, partition), own in codes.items():
+        yield NotAudited(
+            f"{topic}-{partition}",
+            f"its broker has it ({HIGH_WATERMARK_CHECKPOINT}), and its directory is not among the inputs: what logs say of it is a note "
+            f"({', '.join(dict.fromkeys(own))})",
+        )
+
+
+def _place(finding: Finding) -> tuple[str, int]:
+    return finding.topic or "", -1 if finding.partition is None else finding.partition
 
 
 def dated_ahead(part: PartitionAudit, clock: AuditClock, open_source: OpenSource) -> list[FutureRecords]:

@@ -13,11 +13,11 @@ from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import refused_batches
 from kaudit.audits.log_events.rolled_back import with_transaction
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
-from kaudit.audits.replicas.cut_records import lines_told
+from kaudit.audits.replicas.cut_records import has_one_replica, lines_told
 from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
 from kaudit.model.coordinator import CoordinatorEntry
-from kaudit.model.logged_incidents import LoggedIncident
+from kaudit.model.logged_incidents import Consequence, LoggedIncident
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
@@ -79,9 +79,11 @@ def compare_logs(
     events = EventsOfLogs(logs.kept, clocks)
     reported = lines_told(events.histories.values(), lambda topic, partition: (topic, partition) in states)
     others = [event for event in logs.kept if (event.path, event.line) not in reported]
+    alone = {place for place, history in events.histories.items() if has_one_replica(history)}
     markers = [partition.markers for partition in partitions if partition.markers is not None]
     incidents = [
         with_transaction(as_incident(incident, events), markers, coordinator)
         for incident in logged_incidents(others, states)
+        if incident.consequence is not Consequence.UNCLEAN or (incident.topic, incident.partition) not in alone
     ]
     return ComparedLogs(logs, events, summary, notes, incidents, ProducerNames(logs.kept))

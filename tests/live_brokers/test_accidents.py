@@ -1,8 +1,11 @@
 """What a scan says of accidents that were played on real brokers, beside what the producers were told and a consumer reads."""
 
+import shutil
+
 import pytest
 
 import kaudit
+from kaudit.model.finding import Severity
 from tests.live_brokers.accidents.judged import NOT_YET, unpacked, wrong
 from tests.live_brokers.accidents.truth import truths
 
@@ -30,3 +33,19 @@ def test_copies_that_count_exactly_speak_for_the_lines_of_logs(tmp_path):
 
 def test_what_is_not_yet_right_is_about_recorded_moments():
     assert set(NOT_YET) <= {f"{name}/{moment.name}" for name, each in TRUTHS.items() for moment in each.moments}
+
+
+def test_what_logs_say_of_a_partition_that_the_copy_leaves_out_is_a_note(tmp_path):
+    """Directories of other topics are given, and logs that name this one: whether it lost anything is in its own directories."""
+    place = unpacked("acks1-failover", tmp_path) / "recovered"
+    for directory in place.glob("b*/payments-0"):
+        shutil.rmtree(directory)
+    result = kaudit.scan(place)
+    assert {finding.severity for finding in result.findings} == {Severity.NOTE}
+    assert "KA612" in {finding.code for finding in result.findings}
+    (named,) = (each.reason for each in result.not_audited if each.path == "payments-0")
+    assert named.startswith("its broker has it (replication-offset-checkpoint), and its directory is not among the inputs")
+    # a broker that does not have it either may have lost it
+    for checkpoint in place.glob("b*/replication-offset-checkpoint"):
+        checkpoint.unlink()
+    assert [finding.severity for finding in kaudit.scan(place).findings] == [Severity.WARNING]

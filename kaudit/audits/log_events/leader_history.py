@@ -160,7 +160,7 @@ class _Replica(Struct):
         elif kind is _Kind.BECAME_FOLLOWER and event.leader_epoch is not None:
             self._ends_at(offset, event, is_exact=True)
             self.history.followers.append(
-                FollowerStart(self.broker, event.leader_epoch, offset, self.shown.time(event))
+                FollowerStart(self.broker, event.leader_epoch, offset, self.shown.time(event), event.leader)
             )
 
     def _expired(self, event: LogEvent, offset: int) -> None:

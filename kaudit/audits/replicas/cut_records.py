@@ -90,8 +90,12 @@ def changes_without_loss(history: LeaderHistory) -> Iterator[int]:
 
 
 def has_one_replica(history: LeaderHistory) -> bool:
-    """Whether one broker made the log and never followed another, lost or removed its end: no leader epoch began without records."""
-    changed = history.followers or history.cuts or history.removals or history.unclean
+    """Whether one broker made the log and never followed another, lost or removed its end: no leader epoch began without records.
+
+    It follows nobody until it is elected again; after a crash that is an unclean election to brokers with KIP-966.
+    """
+    followed = any(follower.leader != NO_LEADER for follower in history.followers)
+    changed = followed or history.cuts or history.removals
     return len(history.created_by) == 1 and history.seen_by == history.created_by and not changed
 
 
@@ -144,7 +148,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     unclean = any(own in (None, epoch) for own in history.unclean)
     shown = [*(leader.event for leader in leaders[:1]), *(event for cut in cuts for event in cut.events)]
     count = None if end is None else end - first
-    known = max(count or 1, *(mark - first for mark in marks), 1)
+    known = max(1, *(at - first for at in (*ends, *marks) if at is not None))
     again = _SentAgain()
     if log is not None:
         again = _sent_again(log.directory, first, known, began, open_source)

@@ -1,7 +1,7 @@
 """Counts records that one copy holds and another does not, by reading the copies' ends again."""
 
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import NamedTuple
@@ -26,8 +26,6 @@ from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
 _MOST_UNPACKED = 100
 """Batches of a gap whose records are unpacked to look for one without a key."""
 _LARGEST_UNPACKED = 16 << 20
-_IN_FLIGHT = 5
-"""Most batches of a partition for whose acknowledgement an idempotent producer waits (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
 _MOST_SEARCHED = 64 << 20
 """Bytes of batches on either side whose records are compared one by one."""
 
@@ -123,7 +121,8 @@ class _Missing:
         self._mark = high_watermark
         self.records = self.below = self.elsewhere = self.unsequenced = self.settled = 0
         self._times = range(_NEVER, -1)
-        self._in_flight: dict[int, deque[int]] = {}
+        self._unanswered: dict[int, int] = {}
+        """By producer id, the records of its last batch: a broker reads a request once the one before it is answered (SocketServer)."""
 
     def add(self, batches: Batches, again: NDArray[np.int64], went_on: NDArray[np.bool_]) -> None:
         """Take batches that the other copy lacks, how many records of each it has in other batches, and whose producers went on."""
@@ -139,10 +138,8 @@ class _Missing:
         self.settled += int(others[went_on].sum())
         waiting = (batches["producer_id"] >= 0) & ~went_on
         for producer_id, own in zip(batches["producer_id"][waiting].tolist(), others[waiting].tolist(), strict=True):
-            last = self._in_flight.setdefault(producer_id, deque())
-            last.append(own)
-            if len(last) > _IN_FLIGHT:
-                self.settled += last.popleft()
+            self.settled += self._unanswered.get(producer_id, 0)
+            self._unanswered[producer_id] = own
         times = batches["max_timestamp"][(again < count) & (batches["max_timestamp"] > NO_TIMESTAMP)]
         if len(times):
             self._times = range(min(self._times.start, int(times.min())), max(self._times.stop, int(times.max())))

@@ -211,14 +211,14 @@ OWN = [sent(number, at=3 * number, leader_epoch=1) for number in range(6)]
 
 
 @pytest.mark.parametrize(("theirs", "offset", "high_watermark", "expected"), [
-    # nobody else has it: three batches of three records, sent within two seconds
-    (None, 9, None, MissingRecords(9, 0, 0, 0, 2000)),
+    # nobody else has it: three batches of three records, sent within two seconds; all but the last had been answered
+    (None, 9, None, MissingRecords(9, 0, 0, 0, 2000, 6)),
     # the batch that holds the offset counts as a whole
-    (None, 11, None, MissingRecords(9, 0, 0, 0, 2000)),
-    (None, 12, None, MissingRecords(6, 0, 0, 0, 1000)),
-    (None, 9, 9, MissingRecords(9, 0, 0, 0, 2000)),
+    (None, 11, None, MissingRecords(9, 0, 0, 0, 2000, 6)),
+    (None, 12, None, MissingRecords(6, 0, 0, 0, 1000, 3)),
+    (None, 9, 9, MissingRecords(9, 0, 0, 0, 2000, 6)),
     # below the high watermark: records 9 and 10; 9 to 14
-    (None, 9, 11, MissingRecords(9, 2, 0, 0, 2000)),
+    (None, 9, 11, MissingRecords(9, 2, 0, 0, 2000, 4)),
     (None, 9, 15, MissingRecords(9, 6, 0, 0, 2000)),
     (None, 9, 99, MissingRecords(9, 9, 0, 0, 2000)),
     # the other one holds them all in place, under another leader epoch
@@ -226,7 +226,7 @@ OWN = [sent(number, at=3 * number, leader_epoch=1) for number in range(6)]
     # it took batches 4 and 5 again at other offsets, batch 3 never
     ([*OWN[:3], sent(4, at=9), sent(5, at=12)], 9, 18, MissingRecords(3, 3, 6, 0, 0)),
     # a new producer id: no re-send that can be recognised
-    ([*OWN[:3], sent(4, at=9, producer_id=8)], 9, None, MissingRecords(9, 0, 0, 0, 2000)),
+    ([*OWN[:3], sent(4, at=9, producer_id=8)], 9, None, MissingRecords(9, 0, 0, 0, 2000, 6)),
     # stamped anew: neither
     ([*OWN[:3], sent(4, at=9, timestamp=BASE_TIMESTAMP)], 9, None, MissingRecords(9, 0, 0, 0, 2000, 9)),
     # a later epoch of the same producer is the same records
@@ -237,10 +237,10 @@ def test_records_that_one_copy_alone_holds(tmp_path, theirs, offset, high_waterm
     assert missing(tmp_path, Copy(OWN), other, offset, high_watermark) == expected
 
 
-def test_an_idempotent_producer_waits_for_five_batches_at_most(tmp_path):
-    """Of eight batches that nobody sent again the first three had been acknowledged; others' retries say so of all plain ones."""
+def test_of_an_idempotent_producer_only_the_last_batch_may_be_unanswered(tmp_path):
+    """A broker reads a connection's next request once it has answered the one before; others' retries say so of all plain batches."""
     own = [sent(number, at=3 * number) for number in range(8)]
-    assert missing(tmp_path / "idempotent", Copy(own), Copy(own[:1]), 3, None).not_sent_again == 6
+    assert missing(tmp_path / "idempotent", Copy(own), Copy(own[:1]), 3, None).not_sent_again == 18
     plain = [sent(number, at=3 * number, producer_id=-1, epoch=-1, sequence=-1) for number in range(3)]
     retried = sent(3, at=9)
     for others, expected in (
@@ -281,7 +281,7 @@ def test_records_without_a_sequence_that_nobody_acknowledged_are_counted_apart(t
 
 def test_batches_without_a_time_say_nothing_of_when_records_were_sent(tmp_path):
     own = [sent(0, at=0), sent(1, at=3, timestamp=-1), sent(2, at=6)]
-    assert missing(tmp_path, Copy(own), None, 0, None) == MissingRecords(9, 0, 0, 0, 2000)
+    assert missing(tmp_path, Copy(own), None, 0, None) == MissingRecords(9, 0, 0, 0, 2000, 6)
 
 
 @pytest.mark.parametrize(("first", "records", "last"), [

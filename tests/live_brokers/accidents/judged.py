@@ -17,6 +17,7 @@ NOT_YET: dict[str, set[str]] = {}
 
 UNKNOWN = {
     "torn-tail/recovered": "clicks lost",  # how long the log had been
+    **dict.fromkeys(("torn-leader/follower-down", "torn-leader/recovered"), "parts lost"),  # likewise of the leader's, when it was alone
     "stalled-broker/over": "steps doubled",  # a retry in other batches looks like new records, unless keys and values are compared
 }
 """What the recording does not hold, so that the scan says that the most is not known."""
@@ -37,7 +38,7 @@ def wrong(where: str, moment: Moment, result: kaudit.ScanResult) -> dict[str, st
         for about, truth, least, most in _figures(true, cost):
             # what somebody had deleted may be called lost, and need not
             bound = 2 * (truth + (true.deleted if about == "lost" else 0))
-            unknown = most is None and f"{topic} {about}" == UNKNOWN.get(where) and least <= truth
+            unknown = most is None and f"{topic} {about}" == UNKNOWN.get(where) and truth / 2 <= least <= truth
             if not (unknown or (truth / 2 <= least <= truth and most is not None and truth <= most <= bound)):
                 found[f"{topic} {about}"] = f"{truth}, the scan says {least} to {'unknown' if most is None else most}"
     if moment.healthy and (

@@ -3,7 +3,7 @@
 import shutil
 import time
 
-from tests.live_brokers.accidents.stage import JAVA, RECORD_BYTES, Stage
+from tests.live_brokers.accidents.stage import JAVA, JAVA_4, RECORD_BYTES, Stage
 from tests.live_brokers.log_clocks import shifted
 
 DAY_SECONDS = 86_400
@@ -269,3 +269,103 @@ def distressed_producer(stage: Stage) -> None:
         stage.brokers[1].resume()
         writer.ask("flush")
     stage.moment("over")
+
+
+def restart_loop(stage: Stage) -> None:
+    """An application under one transactional id commits once; then it is killed in the middle of a transaction again and again, and started each time."""
+    stage.topic("claims", (1,))
+    writer = stage.writer(JAVA_4, "claims-first", transactional_id="claims-1", linger_ms=5)
+    writer.ask("begin")
+    writer.write("claims", "a", range(30))
+    assert writer.ask("commit") == "done", writer.errors
+    for number in range(7):
+        writer.ask("begin")
+        writer.write("claims", f"b{number}-", range(10))
+        writer.kill()
+        writer = stage.writer(JAVA_4, f"claims-{number}", transactional_id="claims-1", linger_ms=5)
+    writer.ask("begin")
+    writer.write("claims", "c", range(30))
+    assert writer.ask("commit") == "done", writer.errors
+    stage.moment("started-again")
+
+
+def two_instances(stage: Stage) -> None:
+    """Two instances run under one transactional id: each initialises it in the middle of the other's transaction, whose commit is refused."""
+    stage.topic("shifts", (1,))
+    running = stage.writer(JAVA_4, "shifts-first", transactional_id="shifts-1", linger_ms=5)
+    running.ask("begin")
+    running.write("shifts", "a", range(30))
+    assert running.ask("commit") == "done", running.errors
+    for number in range(7):
+        running.ask("begin")
+        running.write("shifts", f"b{number}-", range(10))
+        other = stage.writer(JAVA_4, f"shifts-{number}", transactional_id="shifts-1", linger_ms=5)
+        running.send("shifts", f"zombie{number}-", range(5))
+        assert running.ask("commit") != "done"
+        running = other
+    running.ask("begin")
+    running.write("shifts", "c", range(30))
+    assert running.ask("commit") == "done", running.errors
+    time.sleep(1)
+    stage.moment("fenced-in-turn")
+
+
+def torn_leader(stage: Stage) -> None:
+    """Both brokers of a partition lose power, the leader what its page cache held; it starts first and leads, and its follower, which has everything, truncates."""
+    stage.topic("parts", (1, 2), min_insync_replicas=1)
+    writer = stage.writer("confluent-kafka", "parts", acks="all", enable_idempotence="true", linger_ms=5)
+    writer.write("parts", "a", range(200))
+    stage.brokers[2].kill()
+    stage.led("parts", lambda led: led.in_sync == [1])
+    stage.brokers[1].kill()
+    writer.kill()
+    (segment,) = stage.brokers[1].segments("parts", 0)
+    with segment.open("r+b") as log:
+        log.truncate(segment.stat().st_size * 3 // 5)
+    stage.brokers[1].start()
+    stage.led("parts", lambda led: led.leader == 1)
+    later = stage.writer("kafka-python", "later", acks="all")
+    later.write("parts", "b", range(40))
+    stage.moment("follower-down")
+    stage.brokers[2].start()
+    stage.led("parts", lambda led: set(led.in_sync) == {1, 2})
+    stage.moment("recovered")
+
+
+def clock_behind(stage: Stage) -> None:
+    """A broker with a clock 30 days behind stamps records itself (LogAppendTime); once its clock is right, retention of seven days deletes them."""
+    stage.brokers[1].stop(clean=True)
+    stage.brokers[1].change(environment=shifted(-30 * DAY_SECONDS))
+    stage.brokers[1].start()
+    week = 7 * DAY_SECONDS * 1000
+    stage.topic("doors", (1,), retention_ms=week, segment_bytes=4096, message_timestamp_type="LogAppendTime")
+    writer = stage.writer(JAVA, "doors", acks="all", linger_ms=5)
+    writer.write("doors", "a", range(180), each=10)
+    stage.moment("behind")
+    stage.brokers[1].stop(clean=True)
+    stage.brokers[1].change(environment={})
+    stage.brokers[1].start()
+    with stage.connection(1) as connection:
+        stage.until(lambda: connection.offset("doors", -2, 0)[1], lambda start: start > 0)
+    writer.write("doors", "b", range(40))
+    time.sleep(2)
+    stage.moment("right-again")
+
+
+def deleted_topic(stage: Stage) -> None:
+    """A topic is deleted while one of its brokers is down; when that one comes back it sets its log aside."""
+    stage.topic("drafts", (1, 2))
+    stage.topic("letters", (1, 2))
+    writer = stage.writer(JAVA, "drafts", acks="all", linger_ms=5)
+    writer.write("drafts", "a", range(90))
+    writer.write("letters", "l", range(60))
+    stage.brokers[2].stop(clean=True)
+    stage.led("drafts", lambda led: led.in_sync == [1])
+    writer.write("drafts", "b", range(20))
+    stage.delete_topic("drafts")
+    time.sleep(3)
+    stage.moment("replica-down")
+    stage.brokers[2].start()
+    stage.led("letters", lambda led: set(led.in_sync) == {1, 2})
+    time.sleep(3)
+    stage.moment("back")

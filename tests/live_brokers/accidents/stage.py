@@ -33,6 +33,8 @@ SMALL: dict[str, object] = {
 RECORD_BYTES = 60
 CONFLUENT = "confluent-kafka==2.16.1"
 JAVA = "java"
+JAVA_4 = "java-4.1.1"
+"""With brokers of 4.0 or later it uses transaction version 2 (KIP-890)."""
 
 
 class Writer:
@@ -179,7 +181,8 @@ class Stage:
         """Start a producer; `_` in a setting's name stands for a dot."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
         home = self._home / f"client-{name}"
-        program = java_program("3.9.2", home) if client == JAVA else _python_program(client, home)
+        java = {JAVA: "3.9.2", JAVA_4: JAVA_4.removeprefix("java-")}.get(client)
+        program = _python_program(client, home) if java is None else java_program(java, home)
         running = self._programs.enter_context(program)
         servers = ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers.values())
         running.open(self.cluster.port, {**settings, "client.id": name, "bootstrap.servers": servers})
@@ -272,7 +275,9 @@ class Stage:
         )
 
     def read(self, topic: str, isolation: str) -> list[str]:
-        """The keys of partition 0 as a consumer gets them."""
+        """The keys of partition 0 as a consumer gets them, none of a topic that was deleted."""
+        if not self._metadata(topic)[1]:
+            return []
         servers = [f"127.0.0.1:{broker.port}" for broker in self.brokers.values() if broker.running]
         consumer = KafkaConsumer(
             bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False, auto_offset_reset="earliest"
