@@ -44,7 +44,9 @@ def test_what_logs_say_of_a_partition_that_the_copy_leaves_out_is_a_note(tmp_pat
     assert {finding.severity for finding in result.findings} == {Severity.NOTE}
     assert "KA612" in {finding.code for finding in result.findings}
     (named,) = (each.reason for each in result.not_audited if each.path == "payments-0")
-    assert named.startswith("its broker has it (replication-offset-checkpoint), and its directory is not among the inputs")
+    assert named.startswith(
+        "its broker has it (replication-offset-checkpoint), and its directory is not among the inputs"
+    )
     # a broker that does not have it either may have lost it
     for checkpoint in place.glob("b*/replication-offset-checkpoint"):
         checkpoint.unlink()

@@ -47,7 +47,7 @@ class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 @check(
     "KA612",
     severity=Severity.ERROR,
-    severity_note="warning where all of it may have been sent again, note where it was",
+    severity_note="warning where all of it may have been sent again, note where it was, or where the copy leaves the partition out",
     summary="records that a new leader began without were cut off on other replicas",
     needs=(CutRecords,),
     incident=(DIVERGENCE, LOGGED),

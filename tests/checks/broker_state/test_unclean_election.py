@@ -39,7 +39,9 @@ def test_the_only_replica_that_leads_again_after_a_crash_lacks_nothing(tmp_path)
         f"[Broker id=2] Follower bills-0 starts at leader epoch 1 from offset 41 with partition epoch 2 and high watermark 0. Current leader is {leader}."
         for leader in (-1, 1)
     )
-    marked = "[Broker id=2] The topic partition bills-0 was marked as RECOVERING. Marking the topic partition as RECOVERED."
+    marked = (
+        "[Broker id=2] The topic partition bills-0 was marked as RECOVERING. Marking the topic partition as RECOVERED."
+    )
     first, last = f"[Broker id=2] {states.format(0, 0, 0)}", f"[Broker id=2] {states.format(2, 41, 3)}"
     alone = [made, line(first, 1), line(nobody, 20), line(marked, 21), line(last, 21)]
     assert not reported(unclean_election, tmp_path, server=alone)

@@ -17,7 +17,9 @@ NOT_YET: dict[str, set[str]] = {}
 
 UNKNOWN = {
     "torn-tail/recovered": "clicks lost",  # how long the log had been
-    **dict.fromkeys(("torn-leader/follower-down", "torn-leader/recovered"), "parts lost"),  # likewise of the leader's, when it was alone
+    **dict.fromkeys(
+        ("torn-leader/follower-down", "torn-leader/recovered"), "parts lost"
+    ),  # likewise of the leader's, when it was alone
     "stalled-broker/over": "steps doubled",  # a retry in other batches looks like new records, unless keys and values are compared
 }
 """What the recording does not hold, so that the scan says that the most is not known."""
