@@ -148,7 +148,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     unclean = any(own in (None, epoch) for own in history.unclean)
     shown = [*(leader.event for leader in leaders[:1]), *(event for cut in cuts for event in cut.events)]
     count = None if end is None else end - first
-    known = max(1, *(at - first for at in (*ends, *marks) if at is not None))
+    known = max([1, *(at - first for at in (*ends, *marks) if at is not None)])
     again = _SentAgain()
     if log is not None:
         again = _sent_again(log.directory, first, known, began, open_source)

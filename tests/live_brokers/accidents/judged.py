@@ -40,7 +40,7 @@ def wrong(where: str, moment: Moment, result: kaudit.ScanResult) -> dict[str, st
         for about, truth, least, most in _figures(true, cost):
             # what somebody had deleted may be called lost, and need not
             bound = 2 * (truth + (true.deleted if about == "lost" else 0))
-            unknown = most is None and f"{topic} {about}" == UNKNOWN.get(where) and truth / 2 <= least <= truth
+            unknown = most is None and f"{topic} {about}" == UNKNOWN.get(where) and least <= truth
             if not (unknown or (truth / 2 <= least <= truth and most is not None and truth <= most <= bound)):
                 found[f"{topic} {about}"] = f"{truth}, the scan says {least} to {'unknown' if most is None else most}"
     if moment.healthy and (
