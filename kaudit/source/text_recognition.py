@@ -61,5 +61,5 @@ def recognise_text(head: bytes) -> Recognised | None:
 
 def _lines(head: bytes) -> list[bytes]:
     """Return the whole lines of the first bytes; the one line if there is only one."""
-    lines = next(line_blocks([head], LogCounts()), [])
+    lines, _ = next(line_blocks([head], LogCounts()), ([], []))
     return lines[:-1] if len(lines) > 1 and len(head) >= HEAD_BYTES else lines

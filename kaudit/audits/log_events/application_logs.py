@@ -103,7 +103,7 @@ def log_events(
 def log_lines(path: str) -> Iterator[bytes]:
     """Yield the lines of one log file. Raises as `log_events` does."""
     _status(path)
-    for block in line_blocks(_pieces(path), LogCounts()):
+    for block, _ in line_blocks(_pieces(path), LogCounts()):
         yield from block
 
 

@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from kaudit.formats.application_log.layouts import Lines
+from kaudit.formats.application_log.timestamps import LogTime
 
 _MIN_WIDTH: Final = 40
 _MIN_LINES: Final = 3
@@ -15,6 +16,7 @@ _MIN_LENGTH: Final = 4
 _MAX_WIDTH: Final = 400
 _MAX_JOINED: Final = 1 << 14
 """Bytes up to which the pieces of a line are joined: what matters of an entry stands at its beginning."""
+_CLOSING: Final = (b")", b"]", b"}")
 _FRAME: Final = re.compile(rb"\s+(?:at |\.\.\. \d)").match
 _JOINTS: Final = re.compile(
     rb"(?:\\r)?\\n|#015?#?012|#012"
@@ -36,52 +38,107 @@ def is_cut(line: bytes, width: int) -> bool:
     return len(line) == width and (line[-1:] not in b").]}:;\"'>" or line.endswith(_ELLIPSES))
 
 
-def wrapped_width(lines: Lines, unknown: Collection[int], lengths: Sequence[int]) -> int | None:
-    """Return the width at which a terminal or a mail program wrapped the lines, None if they do not look wrapped.
+class _Wrapped(NamedTuple):
+    """How many pieces of lines follow a line without room for them, how many of those follow one as wide as any, and that width."""
 
-    They do if nearly all of the lines in no layout, `unknown` by index, come where the line before had no room for more. `lengths`
-    are those of the lines when they were wrapped, with or without what a collector put before them.
+    pieces: int
+    full: int
+    width: int
+
+
+def _wrapped(lines: Lines, unknown: Collection[int], rows: Sequence[bytes]) -> _Wrapped | None:
+    """Return how a terminal or a mail program wrapped the lines, None if they do not look wrapped.
+
+    They do if nearly all of the lines in no layout, `unknown` by index, come where the line before had no room for more. `rows`
+    are the lines when they were wrapped, with or without what a collector put before them.
     """
-    longest = max(lengths, default=0)
+    # a word that was too long for the width stands in a line of its own
+    longest = max((_columns(row) for row in rows if b" " in row.strip()), default=0)
     if not lines.heads or len(unknown) < _MIN_PIECES or not _MIN_WIDTH <= longest <= _MAX_WIDTH:
         return None
     pieces = [index for index in unknown if index]
-    joined = sum(_glue(lengths[index - 1], lines.texts[index], longest, b"") is not None for index in pieces)
-    return longest if joined >= _MIN_PIECES and joined * 5 >= len(pieces) * 4 else None
+    way = _Way(longest, b"", True)
+    glues = [_glue(_columns(rows[index - 1]), rows[index], way) for index in pieces]
+    joined = len(pieces) - glues.count(None)
+    return (
+        _Wrapped(joined, glues.count(b""), longest) if joined >= _MIN_PIECES and joined * 5 >= len(pieces) * 4 else None
+    )
 
 
-def rejoined(lines: Lines, unknown: Collection[int], lengths: Sequence[int], width: int) -> Lines:
-    """Return the lines with each that is a piece of the one before it joined to that; `unknown` and `lengths` as `wrapped_width`.
+class _Row(NamedTuple):
+    text: bytes
+    number: int
+    starts: bool
+    time: bytes | LogTime | None
 
-    A line goes on in the next one if it is as wide as the terminal, or if the next one's first word had no room in it.
+
+_Entry = list[_Row]
+"""The rows from one that begins an entry by itself up to the next such row."""
+
+
+def rejoined(
+    lines: Lines, unknown: Collection[int], rows: Sequence[Sequence[bytes]], understood: Callable[[bytes], int]
+) -> Lines:
+    """Return the lines as they were before they were wrapped, themselves if they were not; `unknown` are those in no layout.
+
+    Each of `rows` are the lines as they may have been when they were wrapped. A line goes on in the next one if it is as wide as the
+    terminal, or if the next one's first word had no room in it. Whether a blank was lost where it was as wide, and whether a row
+    like one of a stack trace begins a line, is not known: of each entry it is what makes most of it `understood`.
     """
+    wrapped = [(how, own) for own in rows if (how := _wrapped(lines, unknown, own)) is not None]
+    ways = [
+        list(_entries(lines, unknown, own, _Way(how.width, full, traces)))
+        for how, own in sorted(wrapped, key=lambda pair: pair[0][:2], reverse=True)
+        for full in (b"", b" ")
+        for traces in (True, False)
+    ]
     found = Lines([], [], [], {})
+    for entry in zip(*ways, strict=True):
+        best = max(entry, key=lambda one: (sum(understood(row.text) for row in one), -len(one)))
+        for row in best:
+            found.add(row.text, row.number, starts=row.starts, time=row.time)
+    return found if ways else lines
+
+
+class _Way(NamedTuple):
+    """How lines may have been wrapped: `full` was lost after one as wide as the terminal, `traces` says that rows of traces begin lines."""
+
+    width: int
+    full: bytes
+    traces: bool
+
+
+def _entries(lines: Lines, unknown: Collection[int], rows: Sequence[bytes], way: _Way) -> Iterator[_Entry]:
     begun = set(lines.heads)
-    heads = set(lines.heads).difference(unknown)
-    before = [lengths[index - 1] for index in unknown if index]
-    # mail programs break at blanks, and take these away
-    at_blanks = sum(length <= width - 2 for length in before) > before.count(width)
-    full = b" " if at_blanks else b""
+    heads = begun.difference(unknown)
+    entry: _Entry = []
     last_length = 0
-    for index, text in enumerate(lines.texts):
+    for index, (text, row) in enumerate(zip(lines.texts, rows, strict=True)):
+        if index in heads and entry:
+            yield entry
+            entry = []
         is_piece = index in unknown or (text[:1] == b" " and text[1:2] not in (b" ", b"") and not _FRAME(text))
-        if is_piece and index not in heads and found.texts and len(found.texts[-1]) < _MAX_JOINED:
-            glue = _glue(last_length, text, width, full)
-            if glue is not None:
-                found.texts[-1] += glue + text
-                last_length = lengths[index]
-                continue
-        found.add(text, lines.numbers[index], starts=index in heads or index in begun, time=lines.times.get(index))
-        last_length = lengths[index]
-    return found
+        is_piece |= text[:1] in _CLOSING if way.traces else not text[:1].isspace()
+        glue = _glue(last_length, row, way) if is_piece and index not in heads else None
+        if glue is not None and entry and len(entry[-1].text) < _MAX_JOINED:
+            entry[-1] = entry[-1]._replace(text=entry[-1].text + glue + row)
+        else:
+            entry.append(_Row(text, lines.numbers[index], index in heads or index in begun, lines.times.get(index)))
+        last_length = _columns(row)
+    if entry:
+        yield entry
 
 
-def _glue(length: int, text: bytes, width: int, full: bytes) -> bytes | None:
-    """Return what was between a line of some length and its next piece; `full` after one as wide as the terminal."""
-    if length == width:
-        return full
-    word = len(text.lstrip(b" ").split(b" ", 1)[0])
-    return b" " if _MIN_LENGTH <= length < width and length + 1 + word > width else None
+def _columns(row: bytes) -> int:
+    return len(row) if row.isascii() else len(row.decode("utf-8", "replace"))
+
+
+def _glue(length: int, text: bytes, way: _Way) -> bytes | None:
+    """Return what was between a line of some length and its next piece."""
+    if length >= way.width:
+        return way.full
+    word = _columns(text.lstrip(b" ").split(b" ", 1)[0])
+    return b" " if length >= _MIN_LENGTH and length + 1 + word > way.width else None
 
 
 def is_joined(line: bytes) -> bool:

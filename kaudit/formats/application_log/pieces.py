@@ -59,8 +59,8 @@ class LogCounts(Struct):
             self.last_ms = timestamp_ms if self.last_ms is None else max(self.last_ms, timestamp_ms)
 
 
-def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[list[bytes]]:
-    """Yield the lines in blocks of about a MiB, without their line ends.
+def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """Yield the lines in blocks of about a MiB, without their line ends: without what stands before each, and with it.
 
     Where blocks end depends on the bytes alone, not on how they come in pieces. Colour codes and NULs are removed, UTF-16
     becomes UTF-8. Long lines are noted in `counts`.
@@ -120,15 +120,16 @@ class _Plain:
         """Return where the last lines of a text end that can be read without those after it."""
         return len(text) if self._objects is None else end_of_objects(text, self._objects) or len(text)
 
-    def lines(self, text: bytes) -> list[bytes]:
-        """Return the lines of a text."""
+    def lines(self, text: bytes) -> tuple[list[bytes], list[bytes]]:
+        """Return the lines of a text, without their prefixes and with them."""
         if self._fixed_blanks:
             text = text.replace(_FIXED_BLANK, b" ")
         if self._objects is not None:
             text = b"\n".join(joined_objects(text.split(b"\n"), self._objects))
+        raw = text.split(b"\n")
         for prefix in self._prefixes:
             text = prefix.sub(b"", text)
-        return text.split(b"\n")
+        return text.split(b"\n") if self._prefixes else raw, raw
 
 
 def _collected(head: Sequence[bytes]) -> re.Pattern[bytes] | None:

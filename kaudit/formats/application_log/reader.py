@@ -10,7 +10,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from itertools import accumulate
 from typing import Any, Final
 
-from kaudit.formats.application_log.entry_lines import is_cut, is_joined, rejoined, separated, width_of, wrapped_width
+from kaudit.formats.application_log.entry_lines import is_cut, is_joined, rejoined, separated, width_of
 from kaudit.formats.application_log.errors import error_of, exception_in, is_known, refusal
 from kaudit.formats.application_log.layouts import (
     LineReader,
@@ -21,7 +21,7 @@ from kaudit.formats.application_log.layouts import (
 )
 from kaudit.formats.application_log.patterns import Pattern, PatternSet, client_of, pattern_set
 from kaudit.formats.application_log.pieces import LogCounts, line_blocks
-from kaudit.formats.plain_text.facts import has_facts
+from kaudit.formats.plain_text.facts import gives_a_reason, has_facts
 from kaudit.model.application_logs import MAX_TEXT, LogEvent, LogEventKind, Origin
 from kaudit.model.text_lines import MAX_EXAMPLES, example
 
@@ -29,6 +29,7 @@ _OF_KAFKA: Final = re.compile(rb"o\.a\.k\.|state\.change\.logger|zookeeper|#(?:p
 """Names of Kafka's parts in logs, besides `kafka` itself."""
 _MAX_ENTRY_LINES: Final = 200
 """Lines of one entry that are read: a stack trace is shorter, and its beginning is what matters."""
+_OF_PRODUCERS: Final = frozenset({"producer_id", "producer_epoch", "base_sequence"})
 Matched = tuple[LogEventKind, Pattern, dict[str, Any]]
 """The class of an entry, the pattern that says most of it, and its values by field of LogEvent."""
 
@@ -54,7 +55,7 @@ def read_events(  # noqa: PLR0913 - what to read, and what is known of it, by ke
     finder = _Finder(origin, path, counts, year_before_ms, partitions)
     carried = Lines([], [], [], {})
     read = 0  # `counts` may have lines of other files
-    for block in line_blocks(pieces, counts):
+    for block, whole_lines in line_blocks(pieces, counts):
         if not counts.lines:
             finder.width = width_of(block)
         first, read = read + 1, read + len(block)
@@ -64,22 +65,14 @@ def read_events(  # noqa: PLR0913 - what to read, and what is known of it, by ke
             # a collector marks every piece of a wrapped line as an entry
             unknown = _unknown_lines(lines, begun=True) | reader.bare
             if len(lines.heads) > len(reader.bare):
-                lines = _rejoined(lines, unknown, [len(block[number - first]) for number in lines.numbers])
+                raw = [whole_lines[number - first] for number in lines.numbers]
+                lines = rejoined(lines, unknown, (lines.texts, raw), finder.understood)
         lines = carried.followed_by(lines)
         # the last entry may go on in the next block
         last = lines.heads[-1] if lines.heads else len(lines.texts)
         whole, carried = lines.cut(last if len(lines.texts) - last <= _MAX_ENTRY_LINES else len(lines.texts))
         yield from finder.events(whole)
     yield from finder.events(carried)
-
-
-def _rejoined(lines: Lines, unknown: Collection[int], raw: Sequence[int]) -> Lines:
-    """Return the lines as they were before they were wrapped, before or after a collector took them; `raw` are their lengths in the file."""
-    for lengths in ([*map(len, lines.texts)], raw):
-        width = wrapped_width(lines, unknown, lengths)
-        if width is not None:
-            return rejoined(lines, unknown, lengths, width)
-    return lines
 
 
 class _Finder:
@@ -104,12 +97,21 @@ class _Finder:
         self._unknown: frozenset[int] = frozenset()
         self.width: int | None = None
 
+    def understood(self, text: bytes) -> int:
+        """How much of a line its pattern explains, in characters."""
+        matched = self._match(text)
+        return 0 if matched is None else matched[0].weight
+
+    def _match(self, text: bytes) -> tuple[Pattern, dict[str, Any]] | None:
+        return self._patterns.match(_text(text), self._hits([text]).get(0, ()))
+
     def events(self, lines: Lines) -> Iterator[LogEvent]:
         """Events of whole entries."""
         self._count(lines)
         hits = self._hits(lines.texts)
         done = -1
         understood: set[int] = set()
+        broken: set[int] = set()
         for hit in sorted(hits):
             if hit < done:
                 continue
@@ -118,15 +120,27 @@ class _Finder:
             done = end
             if event is not None:
                 self._counts.events += 1
-                understood.update(range(start, end) if _is_complete(event) else (start,))
+                if _is_complete(event):
+                    understood.update(range(start, end))
+                else:
+                    reasons = {at for at in range(start, end) if self._is_broken(lines.texts[at])}
+                    broken |= reasons
+                    understood |= {start} - reasons
                 yield event
-        self._count_facts(lines, understood)
+        self._count_facts(lines, understood, broken)
 
-    def _count_facts(self, lines: Lines, understood: Container[int]) -> None:
-        """Count the lines that hold facts and were not understood: in no layout, or cut off where no event needed no more."""
+    def _is_broken(self, text: bytes) -> bool:
+        """Whether an exception's reason is on a line, but not in words that are known: it was wrapped, cut, or is another program's."""
+        if not gives_a_reason(text):
+            return False
+        matched = self._match(text)
+        return matched is None or not matched[0].fields & _OF_PRODUCERS
+
+    def _count_facts(self, lines: Lines, understood: Container[int], broken: Collection[int]) -> None:
+        """Count the lines that hold facts and were not understood: in no layout, cut off where no event needed no more, or `broken`."""
         width = self.width
         cut = [] if width is None else [at for at, text in enumerate(lines.texts) if is_cut(text, width)]
-        for index in sorted({*self._unknown, *cut}):
+        for index in sorted({*self._unknown, *cut, *broken}):
             if index not in understood and has_facts(lines.texts[index], self._partitions):
                 self._counts.unknown_lines += index not in self._unknown
                 self._counts.unknown_facts += 1

@@ -24,6 +24,9 @@ _FACT: Final = re.compile(
 
 
 _PARTITION: Final = re.compile(rb"[\w.-]{1,249}-\d{1,10}(?!\w)")
+_REASON: Final = re.compile(
+    rb"(?:OutOfOrderSequence|DuplicateSequenceNumber|InvalidProducerEpoch|ProducerFenced|UnknownProducerId)Exception\b[^\n]*?(?i:\bproducer(?:[ _-]?id)?[ =:]{1,3}\d|\(incoming seq|\(request epoch|\bseen epoch \d)"
+)
 _MAX_BYTES: Final = 1 << 14
 """Bytes of a line that are looked at."""
 
@@ -34,3 +37,8 @@ def has_facts(line: bytes, partitions: Collection[bytes] = ()) -> bool:
     if _FACT.search(text) is not None:
         return True
     return bool(partitions) and any(name in partitions for name in _PARTITION.findall(text))
+
+
+def gives_a_reason(line: bytes) -> bool:
+    """Return whether an exception on a line says which producer, sequence or epoch it is about."""
+    return _REASON.search(line[:_MAX_BYTES]) is not None

@@ -46,7 +46,8 @@ def _expression(prefixes: Sequence[Sequence[bytes]]) -> bytes:
         words = [word for token in place if (word := _WORD(token)) is not None]
         if words:
             same = {word[2] for word in words}
-            text = re.escape(words[0][2]) if len(same) == 1 and not words[0][2].isdigit() else rb"\w+"
+            numbers = all(word.isdigit() for word in same)
+            text = rb"\d+" if numbers else re.escape(words[0][2]) if len(same) == 1 else rb"\w+"
             blanks = {word[1] for word in words}
             # numbers are padded with blanks
             before = re.escape(words[0][1]) if len(blanks) == 1 and not words[0][2].isdigit() else rb"[ \t]*"

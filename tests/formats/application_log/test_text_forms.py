@@ -78,11 +78,52 @@ def test_a_log_in_two_forms_has_the_events_of_the_log(first, then):
     assert (events, counts.unknown_facts) == (WHOLE, 0)
 
 
-@pytest.mark.parametrize("then", [*COLLECTED, *IN_JSON])
-def test_a_log_that_was_wrapped_before_a_collector_took_it_loses_no_refusal(then):
-    for first in WRAPS:
-        events, counts = read(ONE[then](ONE[first](LOG)))
-        assert (events, counts.unknown_facts) == (WHOLE, 0), first
+WIDTHS = (60, 72, 76, 80, 100, 120, 160, 200)
+WRAPPERS = {
+    f"{name} {columns}": form(columns)
+    for name, form in (("wrapped", wrapped), ("without blanks", wrapped_without_trailing_blanks), ("mailed", mailed))
+    for columns in WIDTHS
+}
+CLIENT_LINES = [
+    "2024-06-25 13:14:{0:02}.891  WARN 1 --- [ad | producer-1] o.a.k.clients.producer.internals.Sender   : [Producer clientId=producer-1] Got error produce response with correlation id 2{0} on topic-partition orders-3, retrying (2147483646 attempts left). Error: OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "2024-06-25 13:14:{0:02}.893 ERROR 1 --- [ad | producer-1] o.a.k.c.p.internals.TransactionManager   : [Producer clientId=producer-1] The broker returned org.apache.kafka.common.errors.OutOfOrderSequenceException: The broker received an out of order sequence number. for topic-partition orders-3 with producerId 400{0}, epoch 0, and sequence number 17",
+    "2024-06-25 13:14:{0:02}.895  INFO 1 --- [main] com.example.Shop : order {0} is paid by a customer with a rather long name and an address that does not end here but goes on",
+]
+CLIENT_LOG = "".join(line.format(number) + "\n" for number in range(3, 8) for line in CLIENT_LINES).encode()
+REFUSALS = ("out_of_order_sequence",)
+
+
+def read_client(data):
+    counts = LogCounts()
+    events = list(read_events([data], "client", path="app.log", counts=counts))
+    return [tuple(getattr(event, name) for name in FACTS) for event in events], counts
+
+
+BOTH = {"broker": (LOG, read), "client": (CLIENT_LOG, read_client)}
+
+
+@pytest.mark.parametrize("whose", BOTH)
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_log_that_was_wrapped_before_a_collector_took_it_loses_no_refusal(wrapper, whose):
+    log, reading = BOTH[whose]
+    whole, _ = reading(log)
+    for name, collected in {"plain": bytes, **COLLECTED, **IN_JSON}.items():
+        events, counts = reading(collected(WRAPPERS[wrapper](log)))
+        if whose == "broker":
+            assert (events, counts.unknown_facts) == (whole, 0), name
+        else:
+            assert counts.unknown_facts or events == whole, name
+
+
+@pytest.mark.parametrize("whose", BOTH)
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_collected_log_that_was_wrapped_gives_its_refusals_or_counts_what_is_lost(wrapper, whose):
+    log, reading = BOTH[whose]
+    whole, _ = reading(log)
+    refused = {event for event in whole if event[0] in REFUSALS}
+    for name, collected in {**COLLECTED, **IN_JSON}.items():
+        events, counts = reading(WRAPPERS[wrapper](collected(log)))
+        assert counts.unknown_facts or refused <= set(events), name
 
 
 @pytest.mark.parametrize("columns", range(60, 220, 10))
