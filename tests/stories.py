@@ -12,7 +12,16 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("guide.md", "operators.md", "ci.md", "configuration.md", "library.md", "consumers.md", "exactly-once.md")
+PAGES = (
+    "guide.md",
+    "operators.md",
+    "ci.md",
+    "configuration.md",
+    "library.md",
+    "consumers.md",
+    "exactly-once.md",
+    "tiered-storage.md",
+)
 _BLOCK = re.compile(r"(?P<fence>```console\n)(?P<body>.*?)```", re.DOTALL)
 _FILE = re.compile(r"<!-- file: (?P<name>\S+) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
 _WIDTH = "76"

@@ -178,8 +178,8 @@ def _bounds(layout: Layout, reads: FailedReads) -> dict[tuple[str, int], _Bounds
         end = _end_of(directory, reads)
         if end is not None:
             place = directory.topic, directory.partition
-            start, known = found.get(place, (directory.start_offset, end))
-            found[place] = min(start, directory.start_offset), max(end, known)
+            start, known = found.get(place, (directory.first_readable_offset, end))
+            found[place] = min(start, directory.first_readable_offset), max(end, known)
     return found
 
 

@@ -131,8 +131,9 @@ class _Listed(Struct, frozen=True):
 def transaction_listing(audit: Audit, query: Query) -> TransactionListing:
     """List the transactions of an audit whose groups' logs were read with a list of transactions."""
     result = audit.result()
-    inputs = [log.inputs for log in audit.group_logs]
-    places = {(GROUPS, log.directory.partition): own for log, own in zip(audit.group_logs, inputs, strict=True)}
+    places = {
+        (GROUPS, log.directory.partition): log.inputs for log in audit.group_logs if log.directory.topic == GROUPS
+    }
     joined = _Joined(audit, places)
     chosen = joined.choose(query)
     totals = joined.totals(chosen)
@@ -154,8 +155,8 @@ def transaction_listing(audit: Audit, query: Query) -> TransactionListing:
         totals,
         _Listed(joined, listed),
         len(chosen) - len(listed),
-        sum(own.unlisted for own in inputs),
-        bool(inputs),
+        sum(own.unlisted for own in places.values()),
+        bool(places),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.remote_segments import RemoteAccount
 from kaudit.model.text_lines import TextLines
 
 MOST_RANGES = 100
@@ -74,13 +75,13 @@ class Coverage(JsonRecord, frozen=True):
     all_accounted: bool
     text_lines: TextLines | None = None
     """Of a text of kafka-dump-log in place of the segments: how its lines were taken."""
+    remote: RemoteAccount | None = None
+    """What __remote_log_metadata says of its segments in remote storage."""
 
     def to_dict(self) -> dict[str, object]:
-        """Return the JSON form, with `text_lines` only where a text was read."""
-        fields = super().to_dict()
-        if self.text_lines is None:
-            del fields["text_lines"]
-        return fields
+        """Return the JSON form, with `text_lines` only where a text was read, and `remote` where there is anything remote."""
+        absent = [name for name in ("text_lines", "remote") if getattr(self, name) is None]
+        return {name: value for name, value in super().to_dict().items() if name not in absent}
 
     def with_ranges(self, ranges: Sequence[OffsetRange]) -> "Coverage":
         """Return the account with more offsets that are not accounted for."""

@@ -5,8 +5,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from kaudit.model.json_record import JsonRecord
+
 MOST_SEGMENTS = 1 << 17
 """Segments followed in one partition of __remote_log_metadata."""
+
+
+MOST_SHOWN = 10
+"""Segments listed in one finding."""
 
 
 class RemoteState(enum.Enum):
@@ -73,3 +79,123 @@ class RemoteLog(Struct, frozen=True):
     def readable(self) -> list[RemoteSegment]:
         """The segments that consumers are given records of, by their first offset."""
         return sorted((each for each in self.segments if each.is_readable), key=lambda each: each.start_offset)
+
+
+class SegmentSummary(JsonRecord, frozen=True, gc=False):
+    """A segment in remote storage as findings list it; offsets are inclusive, `size` in bytes, `event_timestamp` in ms.
+
+    `record_offset`: its newest record in its partition of __remote_log_metadata.
+    """
+
+    segment_id: str
+    start_offset: int
+    end_offset: int
+    state: RemoteState
+    broker_id: int
+    event_timestamp: int
+    record_offset: int
+    size: int
+
+
+def summaries(segments: Sequence[RemoteSegment]) -> list[SegmentSummary]:
+    """Return the first MOST_SHOWN of these as findings list them."""
+    names = SegmentSummary.__struct_fields__
+    return [SegmentSummary(*(getattr(segment, name) for name in names)) for segment in segments[:MOST_SHOWN]]
+
+
+class HoleCause(enum.Enum):
+    """Why no readable segment has offsets that no disk has either."""
+
+    NEVER_COPIED = "no copy of them was ever begun"
+    UNFINISHED = "no copy of them ever finished"
+    DELETED = "their segments in remote storage were deleted"
+
+
+class RemoteHole(JsonRecord, frozen=True, gc=False):
+    """Offsets, both inclusive, at or above the log start that are neither on the disk of a replica nor in a readable remote segment.
+
+    `is_certain`: False where __remote_log_metadata may have been copied before the log, or lacks records. `elsewhere` are the replicas
+    that have them on their disks. `copied_before`: the last offset below them in a readable segment, None without one; the log on the
+    disk begins at `local_start_offset`, and has no markers of transactions if `only_records`. `segments` are the first of `segment_count` copies that are no longer, or never were, readable.
+    """
+
+    first_offset: int
+    last_offset: int
+    cause: HoleCause
+    is_certain: bool
+    elsewhere: Sequence[str]
+    copied_before: int | None
+    local_start_offset: int
+    only_records: bool
+    segment_count: int
+    segments: Sequence[SegmentSummary]
+
+
+class NotCopied(JsonRecord, frozen=True, gc=False):
+    """Ranges of offsets, from `first_offsets` to `last_offsets` (inclusive), that only disks have, though `copied_to` is copied."""
+
+    first_offsets: Sequence[int]
+    last_offsets: Sequence[int]
+    copied_to: int
+
+
+class UnfinishedCopies(JsonRecord, frozen=True, gc=False):
+    """Copies that were begun and never finished, `size` bytes together, of offsets between these two; of `alone` no other copy is readable."""
+
+    first_offset: int
+    last_offset: int
+    segment_count: int
+    size: int
+    alone: int
+    segments: Sequence[SegmentSummary]
+
+
+class OrphanKind(enum.Enum):
+    """Why nobody reads segments that are in remote storage."""
+
+    OTHER_LINEAGE = "the log has other leader epochs at their offsets"
+    BELOW_LOG_START = "they lie below the log start offset"
+    DELETE_UNFINISHED = "their deletion was begun and not finished"
+    FORMER_TOPIC = "their topic was deleted; one of the same name was created since"
+
+
+class OrphanedSegments(JsonRecord, frozen=True, gc=False):
+    """Segments in remote storage that nobody is given records of, `size` bytes together, of offsets between these two."""
+
+    kind: OrphanKind
+    first_offset: int
+    last_offset: int
+    segment_count: int
+    size: int
+    segments: Sequence[SegmentSummary]
+
+
+class OverlappingSegments(JsonRecord, frozen=True, gc=False):
+    """Pairs of readable segments that both have offsets of the log's lineage: `offsets` of those between these two."""
+
+    first_offset: int
+    last_offset: int
+    offsets: int
+    pairs: int
+    segments: Sequence[SegmentSummary]
+
+
+RemoteFault = RemoteHole | NotCopied | UnfinishedCopies | OrphanedSegments | OverlappingSegments
+
+
+class RemoteAccount(JsonRecord, frozen=True, gc=False):
+    """What of a partition is in remote storage by __remote_log_metadata, for the account of its offsets.
+
+    `segments` and `size` (bytes) are of readable segments, whose offsets are `first_offset` to `last_offset`, None without any;
+    `also_local`: how many offsets are on the disk too. `local_start_offset`: where the log on the disk begins. `holes`: how many
+    offsets below it are in none of them. `pending` copies had begun and not finished.
+    """
+
+    segments: int
+    size: int
+    first_offset: int | None
+    last_offset: int | None
+    local_start_offset: int
+    also_local: int
+    holes: int
+    pending: int

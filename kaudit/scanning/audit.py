@@ -24,6 +24,8 @@ from kaudit.errors import UnreadableInputError
 from kaudit.model.audit_clock import AuditClock, given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
+from kaudit.model.internal_topics import REMOTE_LOG
+from kaudit.model.remote_segments import RemoteFault
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, StateUse
 from kaudit.model.side_files import CheckpointBeyondLogEnd
 from kaudit.partition.audit import PartitionAudit
@@ -349,12 +351,22 @@ class Audit:
         found: list[list[EvidenceFromOthers]] = [
             list(own) for own in evidence_of_groups(parts, self.group_logs, self.checkpoints)
         ]
-        if self.group_logs:
+        for own, faults in zip(found, self._remote_faults(), strict=True):
+            own.extend(faults)
+        groups = [log for log in self.group_logs if log.directory.topic != REMOTE_LOG]
+        if groups:
             match = import_module("kaudit.scanning.exactly_once").exactly_once  # few inputs have commits
             decided: list[Sequence[EvidenceFromOthers]]
-            decided, self._not_compared = match(parts, self.group_logs, self._known_names, self.reads)
+            decided, self._not_compared = match(parts, groups, self._known_names, self.reads)
             for own, more in zip(found, decided, strict=True):
                 own.extend(more)
+        return found
+
+    def _remote_faults(self) -> list[list[RemoteFault]]:
+        if not any(log.remote for log in self.group_logs):
+            return [[] for _ in self.partitions]
+        compare = import_module("kaudit.scanning.tiered").evidence_of_remote_logs  # few inputs have remote segments
+        found: list[list[RemoteFault]] = compare(self.partitions, self.group_logs, self.checkpoints.files)
         return found
 
     def _known_names(self, wanted: Collection[int]) -> Mapping[int, str]:

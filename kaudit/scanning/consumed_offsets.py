@@ -56,7 +56,7 @@ def evidence_of_groups(
             shares = [replace(share, topic=names.get(share.topic_id)) for share in log.shares]
             found[number] += [*log.steps, *log.pending, *shares]
         commits = outside.get((part.directory.topic, part.directory.partition))
-        start = part.directory.start_offset
+        start = part.directory.first_readable_offset
         found[number] += [
             CommittedBelowLogStart(commit, start)
             for commit in commits or ()

@@ -1,14 +1,15 @@
-"""Reads a partition of __consumer_offsets or __share_group_state, in this process or in a task."""
+"""Reads a partition of __consumer_offsets, __share_group_state or __remote_log_metadata, in this process or in a task."""
 
 from collections.abc import Mapping
 
 from kaudit.audits.coordinator.commit_history import CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
 from kaudit.audits.coordinator.share_history import ShareHistory
+from kaudit.audits.tiered.remote_log import RemoteLogHistory
 from kaudit.audits.transactions.committed_inputs import CommittedInputs
 from kaudit.model.coordinator import LogBounds
 from kaudit.model.group_commits import NewestCommit
-from kaudit.model.internal_topics import SHARE_STATE
+from kaudit.model.internal_topics import REMOTE_LOG, SHARE_STATE
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion, TopicPartition
@@ -26,6 +27,8 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
     reader = GroupLogReader(open_source)
     if directory.topic == SHARE_STATE:
         return _read_share_state(directory, reader)
+    if directory.topic == REMOTE_LOG:
+        return _read_remote_log(directory, reader)
     history = CommitHistory()
     inputs = CommittedInputs(history.members, question.listed)
     reader.follow(directory, [history, inputs])
@@ -59,6 +62,22 @@ def _read_share_state(directory: PartitionDirectory, reader: GroupLogReader) -> 
     if left_out:
         notes.append(NotAudited(directory.name, f"{left_out:,} share-partitions and records, more than are followed"))
     return GroupLog(directory, shares=shares[:_MOST_HISTORIES], notes=notes, failed=reader.failed)
+
+
+def _read_remote_log(directory: PartitionDirectory, reader: GroupLogReader) -> GroupLog:
+    history = RemoteLogHistory()
+    reader.follow(directory, [history])
+    notes = [NotAudited(directory.name, text) for text in reader.unreadable]
+    if history.missing:
+        lost = f"{history.missing:,} of its records are not in the log: which segments are in remote storage is not certain"
+        notes.append(NotAudited(directory.name, lost))
+    if history.not_followed:
+        notes.append(
+            NotAudited(directory.name, f"{history.not_followed:,} records of more remote segments than are followed")
+        )
+    is_complete = not (history.missing or history.not_followed or reader.unreadable or reader.failed)
+    logs = list(history.logs())
+    return GroupLog(directory, notes=notes, failed=reader.failed, remote=logs, remote_complete=is_complete)
 
 
 def _compacted(missing: int, last: int) -> str:

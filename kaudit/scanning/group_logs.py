@@ -1,13 +1,17 @@
-"""What __consumer_offsets and __share_group_state show of groups: one pass over each of its partitions, in this process or in a task."""
+"""What __consumer_offsets and __share_group_state show of groups, and __remote_log_metadata of remote segments.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+Each takes one pass over each of its partitions, in this process or in a task.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from kaudit.model.coordinator import LogBounds
 from kaudit.model.exactly_once import GroupInputs
 from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, NewestCommit
-from kaudit.model.internal_topics import GROUPS, SHARE_STATE
+from kaudit.model.internal_topics import GROUPS, REMOTE_LOG, SHARE_STATE
+from kaudit.model.remote_segments import RemoteLog
 from kaudit.model.result import NotAudited
 from kaudit.model.share_groups import SharePartition
 from kaudit.partition.audit import PartitionAudit
@@ -18,7 +22,7 @@ TopicPartition = tuple[str, int]
 
 
 class GroupLogQuestion(Struct, frozen=True):
-    """A partition of __consumer_offsets to read, and the bounds of the logs that its commits are compared with.
+    """A partition of an internal topic to read; for __consumer_offsets the bounds of the logs that its commits are compared with.
 
     `listed`: how many transactions, the newest, are listed with their inputs.
     """
@@ -29,7 +33,11 @@ class GroupLogQuestion(Struct, frozen=True):
 
 
 class GroupLog(Struct):
-    """What one partition of __consumer_offsets shows. `outside`: the newest commits beyond the ends of the logs, or below their starts."""
+    """What one partition of an internal topic shows. `outside`: the newest commits beyond the ends of the logs, or below their starts.
+
+    `remote` are the remote logs of the partitions that a partition of __remote_log_metadata has; `remote_complete`: none of its records
+    is missing.
+    """
 
     directory: PartitionDirectory
     steps: Sequence[CommittedSteps] = ()
@@ -42,10 +50,12 @@ class GroupLog(Struct):
     failed: list[Unreadable] = field(default_factory=list)
     inputs: GroupInputs = field(default_factory=GroupInputs)
     """What its transactions have committed of their inputs."""
+    remote: Sequence[RemoteLog] = ()
+    remote_complete: bool = True
 
 
 ReadGroupLogs = Callable[[Sequence[GroupLogQuestion]], Sequence[GroupLog]]
-"""Reads partitions of __consumer_offsets."""
+"""Reads partitions of internal topics."""
 
 
 def questions_of(
@@ -55,7 +65,7 @@ def questions_of(
     listed: int = 0,
 ) -> list[GroupLogQuestion]:
     """Return what is to be read, and compared with the bounds of all copies of each partition; none where an end is not certain."""
-    furthest = furthest_replicas(directories)
+    furthest = furthest_replicas(directories, (GROUPS, REMOTE_LOG, SHARE_STATE))
     if not furthest:
         return []
     bounds: dict[TopicPartition, LogBounds] = {}
@@ -67,7 +77,7 @@ def questions_of(
             uncertain.add(place)
             continue
         known = bounds.get(place)
-        start = part.directory.start_offset
+        start = part.directory.first_readable_offset
         if known is None or known.end_offset < end:
             topic_id = part.directory.topic_id
             start = start if known is None else min(start, known.start_offset)
@@ -76,17 +86,22 @@ def questions_of(
             bounds[place] = LogBounds(start, known.end_offset, known.topic_id)
     for place in uncertain:
         bounds.pop(place, None)
-    return [GroupLogQuestion(directory, bounds, listed // len(furthest)) for directory in furthest]
+    return [
+        GroupLogQuestion(directory, bounds if directory.topic == GROUPS else {}, listed // len(furthest))
+        for directory in furthest
+    ]
 
 
-def furthest_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
-    """Return of each partition of __consumer_offsets and __share_group_state the replica that goes furthest, by topic and number.
+def furthest_replicas(
+    directories: Iterable[PartitionDirectory], topics: Collection[str] = (GROUPS, SHARE_STATE)
+) -> list[PartitionDirectory]:
+    """Return of each partition of internal topics the replica that goes furthest, by topic and number.
 
     Of those that go equally far it is the longest: compaction has removed least of it.
     """
     furthest: dict[TopicPartition, PartitionDirectory] = {}
     for directory in directories:
-        if directory.topic in (GROUPS, SHARE_STATE):
+        if directory.topic in topics:
             place = directory.topic, directory.partition
             known = furthest.get(place)
             if known is None or _length(known) < _length(directory):

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.checks.texts import counted
 from kaudit.errors import suggestion
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.coordinator import CoordinatorView, TransactionStanding
-from kaudit.model.coverage import OffsetClass
+from kaudit.model.coverage import Coverage, OffsetClass
 from kaudit.model.damage import DamageKind
+from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.model.result import CoverageGap, NotAudited
 from kaudit.model.transactions import OpenTransaction
 from kaudit.partition.audit import PartitionAudit
@@ -139,9 +141,7 @@ def offsets_not_checked(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]
         if part.coverage is None:
             continue
         if remote := part.coverage.offsets.get(OffsetClass.REMOTE.value):
-            first = part.coverage.log_start_offset
-            text = f"offsets {first}..{first + remote - 1} are not on this disk: they are in remote storage, which was not read"
-            yield NotAudited(part.directory.name, text)
+            yield NotAudited(part.directory.name, _in_remote_storage(part.coverage, remote))
         ranges = [found for found in part.coverage.ranges if found.incomplete]
         for reason, same in groupby(ranges, key=lambda found: found.reason):
             found, *others = same
@@ -149,6 +149,31 @@ def offsets_not_checked(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]
             more = f" and {len(others)} more ranges" if others else ""
             text = f"offsets {found.first_offset}{last}{more} are not accounted for: {reason}"
             yield NotAudited(part.directory.name, text, unreadable=True)
+
+
+def _in_remote_storage(account: Coverage, offsets: int) -> str:
+    """Say which offsets were not read, and what is known of the segments that have them."""
+    first, remote = account.log_start_offset, account.remote
+    if remote is None:
+        last = first + offsets - 1
+        return (
+            f"offsets {first}..{last} are not on this disk: by {account.log_start_source} they are in remote storage, which was not read; no "
+            f"record of {REMOTE_LOG} names them, so whether all of them are there is not known"
+        )
+    holes = (
+        f", but for {counted(remote.holes, 'offset')} that {'is' if remote.holes == 1 else 'are'} in neither"
+        if remote.holes
+        else ""
+    )
+    both = (
+        f"; {counted(remote.also_local, 'offset')} from {remote.local_start_offset} on are in both"
+        if remote.also_local
+        else ""
+    )
+    return (
+        f"offsets {first}..{remote.local_start_offset - 1} are not on this disk: by {REMOTE_LOG} they are in remote storage, which was not "
+        f"read: {counted(remote.segments, 'segment')} up to {remote.last_offset} meet the log here at {remote.local_start_offset}{holes}{both}"
+    )
 
 
 def _reason(parts: Iterable[PartitionAudit], reason: str) -> Iterator[NotAudited]:

@@ -40,8 +40,8 @@ META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
 BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
-CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 """A directory of brokers with remote storage (RemoteIndexCache, KIP-405)."""
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 CAPTURE_ACCOUNT: Final = "capture.json"
 """The account that `kaudit capture` writes beside the partitions."""
 _LOCK: Final = ".lock"
@@ -176,8 +176,13 @@ _BY_SUFFIX: Final[Mapping[str, FileKind]] = {kind.suffix: kind for kind in FILE_
 _BY_NAME: Final[Mapping[str, FileKind]] = {name: kind for kind in FILE_KINDS for name in kind.names}
 _BY_PATTERN: Final = tuple((re.compile(kind.pattern), kind) for kind in FILE_KINDS if kind.pattern is not None)
 _BASED: Final = re.compile(rf"[0-9]{{20}}\.({'|'.join(_BY_SUFFIX)})")
-_OTHER_KNOWN: Final = (re.escape(CLEAN_SHUTDOWN), "remote_log_snapshot", r".*\.checkpoint(\.part|\.deleted)?")
-"""Names that also occur in a partition's directory, and names of files that kaudit does not read."""
+_OTHER_KNOWN: Final = (
+    re.escape(CLEAN_SHUTDOWN),
+    "remote_log_snapshot",
+    r".*\.checkpoint(\.part|\.deleted)?",
+    r"[0-9]{1,19}_[\w-]{22}\.(index|timeindex|txnindex)(\.deleted|\.tmp)?",
+)
+"""Names that also occur in a partition's directory, and names of files that kaudit does not read, as those of RemoteIndexCache."""
 
 
 def _known_names() -> re.Pattern[str]:

@@ -218,6 +218,11 @@ class PartitionDirectory(Struct, frozen=True):
         return max([self.log_start_offset or 0, *(segment.base_offset for segment in self.segments[:1])])
 
     @property
+    def first_readable_offset(self) -> int:
+        """The first offset that consumers are given, which may be in remote storage."""
+        return self.start_offset if self.log_start_offset is None or not self.is_tiered else self.log_start_offset
+
+    @property
     def is_fetched(self) -> bool:
         """Whether brokers send its batches: they have offsets, but neither files nor positions."""
         # brokers send all of a partition or nothing

@@ -36,6 +36,14 @@ def jars_of(version: str) -> Path:
     return _fetched(version, pom(version))
 
 
+def tiered_jars_of(version: str) -> Path:
+    """As `jars_of`, with the classes of Kafka's own tests that keep remote segments in a local directory (LocalTieredStorage)."""
+    storage = _DEPENDENCY.format("org.apache.kafka", "kafka-storage", version).replace(
+        "</dependency>", "<classifier>test</classifier></dependency>"
+    )
+    return _fetched(f"tiered-{version}", pom(version).replace("<dependencies>", f"<dependencies>{storage}"))
+
+
 def tool_jars_of(version: str) -> Path:
     """The folder with the jars of Kafka's command line tools of `version`; as `jars_of`."""
     dependency = _DEPENDENCY.format("org.apache.kafka", "kafka-tools", version)

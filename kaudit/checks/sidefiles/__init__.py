@@ -1,1 +1,1 @@
-"""Checks of the files beside the segments: snapshots, indexes, checkpoints."""
+"""Checks of what is beside the segments on a disk: snapshots, indexes, checkpoints, segments in remote storage."""

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange
+from kaudit.model.remote_segments import RemoteAccount
 from kaudit.model.text_lines import TextLines
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import plural
-from kaudit.results.scope import coverage_sentence
+from kaudit.results.scope import coverage_sentence, size
 
 _RANGES_SHOWN = 5
 _WORDS = {
@@ -33,6 +34,8 @@ def coverage_section(accounts: Sequence[Coverage], console: Console, *, each: bo
         lines += console.wrap(visible(account_text(account)), lead="  - ")
         if account.text_lines is not None:
             lines += console.wrap(lines_text(account.text_lines), lead="    - ")
+        if account.remote is not None:
+            lines += console.wrap(_remote_text(account.remote), lead="    - ")
         lines += [line for text in _unaccounted(account) for line in console.wrap(visible(text), lead="    - ")]
     return lines
 
@@ -42,6 +45,18 @@ def lines_text(lines: TextLines) -> str:
     return (
         f"lines of the text: {lines.read_lines:,} read, {lines.other_lines:,} not Kafka's, "
         f"{lines.unknown_lines:,} cut off or not understood"
+    )
+
+
+def _remote_text(remote: RemoteAccount) -> str:
+    """Return what is in remote storage, and what of it is on the disk too."""
+    if remote.first_offset is None:
+        return "in remote storage: no readable segment"
+    pending = f", {plural(remote.pending, 'copy', 'copies')} not finished" if remote.pending else ""
+    return (
+        f"in remote storage: offsets {remote.first_offset}..{remote.last_offset} in {plural(remote.segments, 'segment')}, "
+        f"{size(remote.size)}, {plural(remote.also_local, 'offset')} of them also on this disk, where the log begins at "
+        f"{remote.local_start_offset}{pending}"
     )
 
 

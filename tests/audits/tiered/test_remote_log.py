@@ -1,5 +1,6 @@
 """The remote log that is read from a broker's __remote_log_metadata is what kafka-dump-log printed of the same records."""
 
+import base64
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from kaudit.formats.internal_topics.record_schemas import parse_framed_record
 from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
+from tests.remote_log import STARTED, begun, updated
 
 RECORDED = Path(__file__).parents[2] / "data" / "internal-topics" / "4.4.0"
 PRINTED = {
@@ -85,3 +87,24 @@ def test_records_of_kafkas_serde_about_unknown_segments_and_partitions_are_count
         str((record.value or {})["remotePartitionDeleteState"]) for record in records if "Delete" in record.name
     ]
     assert [log.deletion for log in logs if log.deletion] == deletions[-1:]
+
+
+def test_the_tests_own_encoder_writes_what_kafkas_serde_writes():
+    lines = (RECORDED / "remote-log-serde.tsv").read_text(encoding="utf-8").splitlines()
+    written = {line.split("\t")[0] for line in lines}
+    topic_id = base64.urlsafe_b64decode("NfEfPJw3R86P8q6EZ4L4OQ==")
+    own_id = base64.urlsafe_b64decode("KCCw5n4SSMaom5p52k3Gbw==")
+    topic = "orders", topic_id, 3
+    first = begun(
+        own_id,
+        (100, 199),
+        {0: 100, 2: 150, 7: 190},
+        topic=topic,
+        broker=4,
+        times=(1700000000000, 1700000000123),
+        size=2048,
+        custom=b"\xff\0\1",
+    )
+    assert first.hex() in written
+    update = updated(own_id, STARTED, topic=topic, broker=5, at=1700000000456, custom=b"bucket/7")
+    assert update.hex() in written

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.live_brokers.accidents import healthy, losses
+from tests.live_brokers.accidents import healthy, losses, tiered
 from tests.live_brokers.accidents.stage import INDEX_BYTES, Stage
 from tests.live_brokers.accidents.truth import DATA, Accident, keep
 
-OLD, NEW = "3.9.1", "4.1.1"
+OLD, NEW, TIERED = "3.9.1", "4.1.1", "4.3.1"
+"""The last is the newest release whose tests' classes, with remote storage in a directory, are on Maven Central."""
 _DISKS: Mapping[str, object] = {"log.dirs": "data/d1,data/d2"}
 
 
@@ -27,6 +28,8 @@ class Play(NamedTuple):
     version: str
     replicas: int
     config: Mapping[str, object] = {}
+    tiered: bool = False
+    """The cluster has remote storage."""
 
 
 PLAYS = {
@@ -49,6 +52,10 @@ PLAYS = {
     "restored-backup": Play(losses.restored_backup, OLD, 2),
     "rolling-restart": Play(healthy.rolling_restart, NEW, 3),
     "stalled-broker": Play(losses.stalled_broker, NEW, 1),
+    "tiered": Play(tiered.copied_and_deleted, OLD, 1, tiered=True),
+    "tiered-holes": Play(tiered.holes, OLD, 1, tiered=True),
+    "tiered-holes-4.3": Play(tiered.holes, TIERED, 1, tiered=True),
+    "tiered-4.3": Play(tiered.copied_and_deleted, TIERED, 1, tiered=True),
     "timestamps-in-seconds": Play(losses.timestamps_in_seconds, OLD, 2),
     "torn-leader": Play(losses.torn_leader, NEW, 2),
     "torn-tail": Play(losses.torn_tail, NEW, 1),
@@ -62,7 +69,8 @@ def play(name: str, chosen: Play) -> None:
     """Play one accident and keep what it leaves."""
     with tempfile.TemporaryDirectory(prefix="kaudit-accident-") as folder:
         home, kept = Path(folder) / "cluster", Path(folder) / "kept"
-        stage = Stage(chosen.version, home, kept, range(1, chosen.replicas + 1), dict(chosen.config))
+        nodes = range(1, chosen.replicas + 1)
+        stage = Stage(chosen.version, home, kept, nodes, dict(chosen.config), tiered=chosen.tiered)
         try:
             stage.start()
             chosen.act(stage)

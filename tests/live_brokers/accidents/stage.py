@@ -1,5 +1,6 @@
 """A cluster on which an accident is played: its brokers, topics and writers, what a consumer reads, and copies of its directories."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -13,11 +14,12 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient
+from kafka.errors import OffsetOutOfRangeError
 
 from tests.live_brokers.accidents import send
 from tests.live_brokers.accidents.truth import Moment, TopicTruth
 from tests.live_brokers.cluster import CONTROLLER, Cluster
-from tests.live_brokers.jars import CACHE, jars_of
+from tests.live_brokers.jars import CACHE, jars_of, tiered_jars_of
 from tests.live_brokers.java_producer import ProducerProgram, java_program
 from tests.live_brokers.jvm import Broker
 from tests.live_brokers.protocol import Connection, Led
@@ -30,11 +32,24 @@ SMALL: dict[str, object] = {
     "log.index.size.max.bytes": INDEX_BYTES,
     "replica.high.watermark.checkpoint.interval.ms": 500,  # an accident here comes sooner than the five seconds
 }
+TIERED: dict[str, object] = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "remote.log.manager.task.interval.ms": 500,
+    "transaction.state.log.replication.factor": 2,
+    "rlmm.config.remote.log.metadata.topic.num.partitions": 1,
+    "rlmm.config.remote.log.metadata.topic.replication.factor": 2,
+    "rlmm.config.remote.log.metadata.topic.min.isr": 1,
+    "rlmm.config.remote.log.metadata.initialization.retry.interval.ms": 500,
+}
+"""Remote storage as Kafka's own tests have it; its metadata is in one partition."""
 RECORD_BYTES = 60
 CONFLUENT = "confluent-kafka==2.16.1"
 JAVA = "java"
 JAVA_4 = "java-4.1.1"
 """With brokers of 4.0 or later it uses transaction version 2 (KIP-890)."""
+ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
 class Writer:
@@ -107,16 +122,30 @@ class Writer:
 
 
 class Stage:
-    """A cluster of `version`; `home` is for the cluster, `kept` for the copies."""
+    """A cluster of `version`; `home` is for the cluster, `kept` for the copies.
+
+    `tiered`: it has remote storage in the directory `remote`.
+    """
 
     def __init__(
-        self, version: str, home: Path, kept: Path, replicas: Sequence[int], config: dict[str, object]
+        self,
+        version: str,
+        home: Path,
+        kept: Path,
+        replicas: Sequence[int],
+        config: dict[str, object],
+        *,
+        tiered: bool = False,
     ) -> None:
         self._home, self._kept = home, kept
         settings: dict[str, object] = {**SMALL, **config}
+        self.remote: Path | None = None
+        if tiered:
+            self.remote = home / "remote"
+            settings |= {**TIERED, "rsm.config.dir": self.remote}
         self.cluster = Cluster(
             version,
-            jars_of(version).resolve(),
+            (tiered_jars_of(version) if tiered else jars_of(version)).resolve(),
             home / f"b{CONTROLLER}",
             settings,
             nodes=tuple(replicas),
@@ -240,6 +269,11 @@ class Stage:
         for log in sorted(self._home.glob("client-*/client.log")):
             if log.stat().st_size:
                 shutil.copy(log, self._kept / name / f"{log.parent.name}.log")
+        if self.remote is not None:
+            shutil.copytree(self.remote, self._kept / f"remote-{name}", copy_function=_copy_if_there)
+            for topic in self._topics if read else ():
+                consumed = {isolation: self.consumed(topic, isolation) for isolation in ISOLATIONS}
+                (self._kept / f"consumed-{name}-{topic}.json").write_text(json.dumps(consumed), encoding="utf-8")
         self._unread.append(Moment(name, healthy))
         self.moments.append(self._unread[-1])
         if read:
@@ -275,24 +309,33 @@ class Stage:
         )
 
     def read(self, topic: str, isolation: str) -> list[str]:
-        """The keys of partition 0 as a consumer gets them, none of a topic that was deleted."""
+        """The keys of partition 0 as a consumer gets them."""
+        return [key for _, key in self.consumed(topic, isolation)]
+
+    def consumed(self, topic: str, isolation: str) -> list[tuple[int, str]]:
+        """Offset and key of each record of partition 0 as a consumer gets them, none of a topic that was deleted."""
         if not self._metadata(topic)[1]:
             return []
         servers = [f"127.0.0.1:{broker.port}" for broker in self.brokers.values() if broker.running]
         consumer = KafkaConsumer(
-            bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False, auto_offset_reset="earliest"
+            bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False, auto_offset_reset="none"
         )
         try:
             partition = TopicPartition(topic, 0)
             consumer.assign([partition])
-            consumer.seek_to_beginning(partition)
+            consumer.seek(partition, consumer.beginning_offsets([partition])[partition])
             end = consumer.end_offsets([partition])[partition]
-            keys: list[str] = []
+            found: list[tuple[int, str]] = []
             deadline = time.monotonic() + READ_SECONDS
             while consumer.position(partition) < end and time.monotonic() < deadline:
-                for records in consumer.poll(500).values():
-                    keys += [record.key.decode() for record in records]
-            return keys
+                try:
+                    polled = consumer.poll(500)
+                except OffsetOutOfRangeError:  # in remote storage it is not, and nowhere else
+                    consumer.seek(partition, consumer.position(partition) + 1)
+                    continue
+                for records in polled.values():
+                    found += [(record.offset, record.key.decode()) for record in records]
+            return found
         finally:
             consumer.close()
 

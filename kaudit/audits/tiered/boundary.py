@@ -1,0 +1,282 @@
+"""What remote storage holds of a partition beside what its disks hold: by leader epochs, as brokers look records up (RemoteLogManager)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+
+from msgspec import Struct
+
+from kaudit.model.leader_epochs import EpochEntry
+from kaudit.model.remote_segments import (
+    HoleCause,
+    NotCopied,
+    OrphanedSegments,
+    OrphanKind,
+    OverlappingSegments,
+    RemoteFault,
+    RemoteHole,
+    RemoteLog,
+    RemoteSegment,
+    RemoteState,
+    SegmentSummary,
+    UnfinishedCopies,
+    summaries,
+)
+
+Range = tuple[int, int]
+"""First and last offset, both inclusive."""
+
+
+class LocalLog(Struct, frozen=True):
+    """One replica's log on its disk: from `start_offset` to `end_offset` (exclusive); it is empty where they are equal.
+
+    `log_start_offset` is that of the whole log, None where no checkpoint says. `lineage` are the rows of leader-epoch-checkpoint, none
+    where it was not read. `is_stopped`: its files are of one time, as the broker had been shut down. `only_records`: no marker of a
+    transaction is known in it.
+    """
+
+    replica: str
+    log_start_offset: int | None
+    start_offset: int
+    end_offset: int
+    lineage: Sequence[EpochEntry] = ()
+    is_stopped: bool = False
+    only_records: bool = False
+
+    @property
+    def newest_epoch(self) -> int:
+        """Its newest leader epoch, -1 where none is known."""
+        return self.lineage[-1].epoch if self.lineage else -1
+
+
+class Tiers(Struct, frozen=True):
+    """What one replica's log has on its disk and in remote storage.
+
+    `remote_ranges` are the offsets in readable segments of its lineage, ascending and disjoint. `log_start_offset` is that of the
+    whole log: what the checkpoint says, else the first of these. `retained_from` lies above it where retention is deleting segments
+    and the checkpoint is older. `holes` are the offsets below the log on the disk that are in no readable segment.
+    """
+
+    log_start_offset: int
+    retained_from: int
+    remote_ranges: Sequence[Range]
+    holes: Sequence[Range]
+
+    def remote_offsets(self, first: int, stop: int) -> int:
+        """Return how many offsets from `first` to `stop` (exclusive) are in readable segments."""
+        return sum(max(min(last, stop - 1) - max(begin, first) + 1, 0) for begin, last in self.remote_ranges)
+
+
+def tiers_of(log: RemoteLog, local: LocalLog) -> Tiers:
+    """Return what one replica has in each place."""
+    ranges = list(_ranges_of(log.readable, local))
+    stated = local.log_start_offset
+    first = ranges[0][0] if ranges else local.start_offset
+    start = min(first, local.start_offset) if stated is None else stated
+    holes = list(without((start, local.start_offset - 1), ranges))
+    retained = start
+    if holes and holes[0][0] == start and not local.is_stopped and _all_deleted(log, holes[0], local):
+        # a broker raises the log start, then deletes, and writes the checkpoint a minute later
+        retained = holes.pop(0)[1] + 1
+    return Tiers(start, retained, ranges, holes)
+
+
+def findings_of(log: RemoteLog, locals_: Sequence[LocalLog], *, complete: bool) -> Iterator[RemoteFault]:
+    """Yield what is wrong with the remote log of a partition, as its replica with the newest leader epoch has it.
+
+    `locals_` are the replicas of this topic id, the one meant first. `complete`: the records about all segments were read.
+    """
+    local, *others = locals_
+    tiers = tiers_of(log, local)
+    holes = _Holes(log, local, others, tiers, complete)
+    for hole in tiers.holes:
+        yield from holes.of(hole)
+    newest = max((last for _, last in tiers.remote_ranges), default=-1)
+    here = max(tiers.retained_from, local.start_offset), min(newest, local.end_offset - 1)
+    skipped = list(without(here, tiers.remote_ranges))
+    if skipped and complete:
+        yield NotCopied([first for first, _ in skipped], [last for _, last in skipped], newest)
+    yield from _unfinished(log)
+    yield from _orphans(log, local, tiers)
+    yield from _overlaps(log.readable, local)
+
+
+def by_newest_epoch(locals_: Iterable[LocalLog]) -> list[LocalLog]:
+    """Return the replicas with that of the newest leader epoch first, the furthest of these: it was the leader last, or in sync with it."""
+    return sorted(locals_, key=lambda each: (-each.newest_epoch, -each.end_offset))
+
+
+def parts_in_lineage(segment: RemoteSegment, local: LocalLog) -> list[Range]:
+    """Return the offsets of a segment that consumers are given: those that the log has under the same leader epoch.
+
+    Without a known lineage they are all of it; so are offsets below the first known epoch.
+    """
+    rows = local.lineage
+    if not rows:
+        return [(segment.start_offset, segment.end_offset)]
+    ends = [*(row.start_offset - 1 for row in rows[1:]), max(local.end_offset, segment.end_offset + 1) - 1]
+    known = {row.epoch: (row.start_offset, end) for row, end in zip(rows, ends, strict=True)}
+    starts = [*segment.leader_epochs, (-1, segment.end_offset + 1)]
+    found: list[Range] = []
+    for (epoch, begin), (_, after) in pairwise(starts):
+        first, last = max(begin, segment.start_offset), after - 1
+        if epoch in known:
+            low, high = known[epoch]
+            low = segment.start_offset if epoch == rows[0].epoch else low
+            first, last = max(first, low), min(last, high)
+        elif epoch < rows[0].epoch:
+            last = min(last, rows[0].start_offset - 1)
+        else:
+            continue
+        if first <= last:
+            found.append((first, last))
+    return found
+
+
+def joined(ranges: Iterable[Range]) -> Iterator[Range]:
+    """Yield ascending ranges without overlaps, those that meet as one."""
+    current: Range | None = None
+    for first, last in sorted(ranges):
+        if current is None or first > current[1] + 1:
+            if current is not None:
+                yield current
+            current = first, last
+        else:
+            current = current[0], max(current[1], last)
+    if current is not None:
+        yield current
+
+
+def without(whole: Range, ranges: Iterable[Range]) -> Iterator[Range]:
+    """Yield what of a range is in none of ascending, disjoint ones."""
+    first, last = whole
+    for low, high in ranges:
+        if low > last:
+            break
+        if low > first:
+            yield first, low - 1
+        first = max(first, high + 1)
+    if first <= last:
+        yield first, last
+
+
+def _ranges_of(segments: Iterable[RemoteSegment], local: LocalLog) -> Iterator[Range]:
+    return joined(each for segment in segments for each in parts_in_lineage(segment, local))
+
+
+def _overlapping(log: RemoteLog, hole: Range, local: LocalLog) -> list[RemoteSegment]:
+    """Return the segments that are not readable and have offsets of a hole in the log's lineage."""
+    return [
+        segment
+        for segment in log.segments
+        if not segment.is_readable
+        and any(low <= hole[1] and high >= hole[0] for low, high in parts_in_lineage(segment, local))
+    ]
+
+
+def _deleted(segment: RemoteSegment) -> bool:
+    """Whether it had been copied, and was deleted: a copy that failed is deleted too (from 4.0 on)."""
+    return segment.copied_timestamp is not None and segment.state in (
+        RemoteState.DELETE_STARTED,
+        RemoteState.DELETE_FINISHED,
+    )
+
+
+def _all_deleted(log: RemoteLog, hole: Range, local: LocalLog) -> bool:
+    return not list(without(hole, _ranges_of(filter(_deleted, _overlapping(log, hole, local)), local)))
+
+
+class _Holes(Struct, frozen=True):
+    log: RemoteLog
+    local: LocalLog
+    others: Sequence[LocalLog]
+    tiers: Tiers
+    complete: bool
+
+    def of(self, hole: Range) -> Iterator[RemoteHole]:
+        """Yield a hole, cut where its cause changes."""
+        around = _overlapping(self.log, hole, self.local)
+        deleted = list(_ranges_of(filter(_deleted, around), self.local))
+        pieces = [(low, high, False) for low, high in without(hole, deleted)]
+        pieces += [(max(low, hole[0]), min(high, hole[1]), True) for low, high in deleted]
+        for low, high, is_deleted in sorted(pieces):
+            own = [each for each in around if each.start_offset <= high and each.end_offset >= low]
+            yield self._piece((low, high), [each for each in own if _deleted(each) is is_deleted], deleted=is_deleted)
+
+    def _piece(self, hole: Range, own: Sequence[RemoteSegment], *, deleted: bool) -> RemoteHole:
+        low, high = hole
+        cause = HoleCause.DELETED if deleted else HoleCause.UNFINISHED if own else HoleCause.NEVER_COPIED
+        start = self.local.start_offset
+        # what was copied last may be missing in a copy of __remote_log_metadata that is older than that of the log
+        is_certain = self.complete and (deleted or high < start - 1 or self.local.is_stopped)
+        elsewhere = [each.replica for each in self.others if each.start_offset <= low and each.end_offset > high]
+        before = max((last for _, last in self.tiers.remote_ranges if last < low), default=None)
+        return RemoteHole(
+            low, high, cause, is_certain, elsewhere, before, start, self.local.only_records, len(own), summaries(own)
+        )
+
+
+def _unfinished(log: RemoteLog) -> Iterator[UnfinishedCopies]:
+    """A broker copies one segment of a partition after another: what was begun before another one is not being copied any more."""
+    found = [segment for segment in log.segments[:-1] if segment.state is RemoteState.COPY_STARTED]
+    if found:
+        covered = list(joined((each.start_offset, each.end_offset) for each in log.readable))
+        alone = [segment for segment in found if list(without((segment.start_offset, segment.end_offset), covered))]
+        yield UnfinishedCopies(
+            found[0].start_offset,
+            max(segment.end_offset for segment in found),
+            len(found),
+            sum(segment.size for segment in found),
+            len(alone),
+            summaries(found),
+        )
+
+
+def _orphans(log: RemoteLog, local: LocalLog, tiers: Tiers) -> Iterator[OrphanedSegments]:
+    """Segments that nobody is given records of, and nobody deletes, as far as the records go."""
+    found: list[tuple[OrphanKind, RemoteSegment]] = []
+    for segment in log.readable:
+        if local.lineage and min(epoch for epoch, _ in segment.leader_epochs) > local.newest_epoch:
+            continue  # the log is older than the segment
+        if not parts_in_lineage(segment, local):
+            found.append((OrphanKind.OTHER_LINEAGE, segment))
+        elif segment.end_offset < tiers.log_start_offset:
+            found.append((OrphanKind.BELOW_LOG_START, segment))
+    found += [
+        (OrphanKind.DELETE_UNFINISHED, segment)
+        for segment in log.segments
+        if segment.state is RemoteState.DELETE_STARTED and segment.event_timestamp < log.newest_timestamp
+    ]
+    yield from orphans_of(found)
+
+
+def orphans_of(found: Iterable[tuple[OrphanKind, RemoteSegment]]) -> Iterator[OrphanedSegments]:
+    """Yield the segments of each kind together."""
+    for kind, same in groupby(sorted(found, key=lambda each: each[0].value), key=lambda each: each[0]):
+        own = [segment for _, segment in same]
+        yield OrphanedSegments(
+            kind,
+            min(segment.start_offset for segment in own),
+            max(segment.end_offset for segment in own),
+            len(own),
+            sum(segment.size for segment in own),
+            summaries(own),
+        )
+
+
+def _overlaps(readable: Sequence[RemoteSegment], local: LocalLog) -> Iterator[OverlappingSegments]:
+    """What the log's lineage has in two segments: a new leader copies from the segment on that holds the next offset to copy."""
+    parts = sorted(
+        (*part, number) for number, segment in enumerate(readable) for part in parts_in_lineage(segment, local)
+    )
+    pairs: list[tuple[Range, RemoteSegment, RemoteSegment]] = []
+    furthest: tuple[int, int] = (-1, -1)
+    for first, last, number in parts:
+        if first <= furthest[0]:
+            pairs.append(((first, min(last, furthest[0])), readable[furthest[1]], readable[number]))
+        furthest = max(furthest, (last, number))
+    if pairs:
+        ranges = list(joined(both for both, *_ in pairs))
+        own = [segment for _, one, other in pairs for segment in (one, other)]
+        shown: list[SegmentSummary] = summaries(list({segment.segment_id: segment for segment in own}.values()))
+        offsets = sum(last - first + 1 for first, last in ranges)
+        yield OverlappingSegments(ranges[0][0], ranges[-1][1], offsets, len(pairs), shown)

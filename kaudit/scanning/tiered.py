@@ -1,0 +1,153 @@
+"""Remote segments compared with the partitions on disks: what is remote, what is in both places, and whether they meet."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from kaudit.audits.sidefiles.log_facts import SideFileReader
+from kaudit.audits.tiered.boundary import LocalLog, by_newest_epoch, findings_of, orphans_of, tiers_of
+from kaudit.formats.errors import WireError
+from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint
+from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange
+from kaudit.model.internal_topics import REMOTE_LOG
+from kaudit.model.leader_epochs import EpochEntry
+from kaudit.model.remote_segments import OrphanKind, RemoteAccount, RemoteFault, RemoteLog, RemoteState
+from kaudit.partition.audit import PartitionAudit
+from kaudit.scanning.group_logs import GroupLog
+from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
+from kaudit.source.layout import PartitionDirectory, list_snapshots
+
+
+def evidence_of_remote_logs(
+    parts: Sequence[PartitionAudit], logs: Sequence[GroupLog], files: SideFileReader
+) -> list[list[RemoteFault]]:
+    """Return for each partition what is wrong with its remote log; the account of its offsets gets what is there.
+
+    A partition's findings are those of the replica with the newest leader epoch.
+    """
+    found: list[list[RemoteFault]] = [[] for _ in parts]
+    for log in logs:
+        for remote in log.remote:
+            numbers = [
+                number
+                for number, part in enumerate(parts)
+                if (part.directory.topic, part.directory.partition) == (remote.topic, remote.partition)
+                and part.directory.whole_directory
+                and not part.directory.is_fetched
+            ]
+            own = [number for number in numbers if parts[number].directory.topic_id in (None, remote.topic_id)]
+            if numbers and not own:
+                found[numbers[0]] += _of_former_topic(remote)
+            known = {number: local for number in own if (local := _local(parts[number], files)) is not None}
+            for number, local in known.items():
+                part = parts[number]
+                if part.coverage is not None:
+                    part.coverage = _accounted(part.coverage, remote, local)
+            if known:
+                ordered = by_newest_epoch(known.values())
+                first = next(number for number, local in known.items() if local is ordered[0])
+                found[first] += findings_of(remote, ordered, complete=log.remote_complete)
+    return found
+
+
+def _of_former_topic(log: RemoteLog) -> Iterator[RemoteFault]:
+    left = (segment for segment in log.segments if segment.state is not RemoteState.DELETE_FINISHED)
+    return orphans_of((OrphanKind.FORMER_TOPIC, segment) for segment in left)
+
+
+def _local(part: PartitionAudit, files: SideFileReader) -> LocalLog | None:
+    """Return what a replica has on its disk, None where its end is not known."""
+    directory = part.directory
+    end = part.log_end_offset if part.coverage is None else part.coverage.log_end_offset
+    if not directory.segments or end is None or part.unreadable:
+        return None
+    start = max(directory.log_start_offset or 0, directory.segments[0].base_offset)
+    rows = _lineage(directory, files)
+    return LocalLog(
+        directory.replica,
+        directory.log_start_offset,
+        start,
+        max(start, end),
+        rows,
+        directory.is_stopped,
+        not part.counts.markers and _has_no_transactions(directory, files),
+    )
+
+
+def _has_no_transactions(directory: PartitionDirectory, files: SideFileReader) -> bool:
+    """Whether the newest producer snapshot knows no producer with a marker: a coordinator's epoch comes with the first one."""
+    newest = list_snapshots(directory)[-1:]
+    names = {file.name: file for file in directory.side_files}
+    for snapshot in newest:
+        data = files.read(names[snapshot.name])
+        try:
+            return data is not None and all(
+                entry.coordinator_epoch < 0 for entry in parse_producer_snapshot(data).entries()
+            )
+        except WireError:
+            return False
+    return False
+
+
+def _lineage(directory: PartitionDirectory, files: SideFileReader) -> Sequence[EpochEntry]:
+    """Return the rows of leader-epoch-checkpoint, none of one that is not valid: that is a finding of its own."""
+    for file in directory.side_files:
+        if file.name == LEADER_EPOCH_CHECKPOINT and (data := files.read(file)) is not None:
+            try:
+                rows = parse_leader_epoch_checkpoint(data).rows
+            except WireError:
+                return ()
+            ascending = all(
+                one.epoch < two.epoch and one.start_offset <= two.start_offset for one, two in pairwise(rows)
+            )
+            return rows if ascending else ()
+    return ()
+
+
+def _accounted(account: Coverage, log: RemoteLog, local: LocalLog) -> Coverage:
+    """Return the account with what is in remote storage below the log on the disk, and what is nowhere."""
+    tiers = tiers_of(log, local)
+    holes = sum(last - first + 1 for first, last in tiers.holes)
+    readable = log.readable
+    remote = RemoteAccount(
+        len(readable),
+        sum(segment.size for segment in readable),
+        tiers.remote_ranges[0][0] if tiers.remote_ranges else None,
+        tiers.remote_ranges[-1][1] if tiers.remote_ranges else None,
+        local.start_offset,
+        tiers.remote_offsets(local.start_offset, local.end_offset),
+        holes,
+        sum(segment.state is RemoteState.COPY_STARTED for segment in log.segments),
+    )
+    below = {OffsetClass.REMOTE.value, OffsetClass.RETENTION.value}
+    offsets = {kind: number for kind, number in account.offsets.items() if kind not in below}
+    ranges = [found for found in account.ranges if found.last_offset is None or found.last_offset >= local.start_offset]
+    for gone in account.ranges:
+        if gone not in ranges:
+            offsets[gone.kind.value] = offsets[gone.kind.value] - gone.offsets
+    start = tiers.retained_from
+    offsets[OffsetClass.RETENTION.value] = start
+    offsets[OffsetClass.REMOTE.value] = tiers.remote_offsets(start, local.start_offset)
+    account = replace(
+        account,
+        log_start_offset=start,
+        log_start_source=account.log_start_source if start == account.log_start_offset else REMOTE_LOG,
+        offsets={kind: number for kind, number in offsets.items() if number},
+        ranges=ranges,
+        all_accounted=not ranges,
+        remote=remote,
+    )
+    return account.with_ranges(
+        [
+            OffsetRange(
+                first,
+                last,
+                last - first + 1,
+                OffsetClass.MISSING,
+                "they are neither on this disk nor in a segment in remote storage",
+            )
+            for first, last in tiers.holes
+        ]
+    )

@@ -1,0 +1,62 @@
+"""Recorded brokers with remote storage: local and remote segments together are what a consumer reads, and a scan's account says so.
+
+The files are read here by their headers alone, apart from kaudit.
+"""
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kaudit
+from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.truth import truths
+
+NAMES = [name for name in truths() if name.startswith("tiered")]
+CONTROL = 0x20
+
+
+def offsets_of(segment: Path) -> Iterator[tuple[int, bool]]:
+    """Each offset of a segment, and whether a marker has it."""
+    data, position = segment.read_bytes(), 0
+    while position < len(data):
+        base, size = struct.unpack_from(">qi", data, position)
+        (attributes,) = struct.unpack_from(">h", data, position + 21)
+        (last_delta,) = struct.unpack_from(">i", data, position + 23)
+        yield from ((base + delta, bool(attributes & CONTROL)) for delta in range(last_delta + 1))
+        position += 12 + size
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_local_and_remote_segments_are_what_a_consumer_reads_and_the_account_names_the_rest(name, tmp_path):
+    place = unpacked(name, tmp_path)
+    read = 0
+    for moment in truths()[name].moments:
+        there = place / moment.name
+        remote = dict(
+            pair for segment in (place / f"remote-{moment.name}").rglob("*.log") for pair in offsets_of(segment)
+        )
+        account = {each.replica: each for each in kaudit.scan(there).coverage if each.topic == "orders"}
+        assert set(account) == {"b1", "b4"}
+        consumed = place / f"consumed-{moment.name}-orders.json"
+        for replica, own in account.items():
+            local = dict(pair for segment in there.glob(f"{replica}/orders-0/*.log") for pair in offsets_of(segment))
+            end = own.log_end_offset
+            assert end is not None
+            assert own.remote is not None
+            everywhere = remote | local
+            markers = {offset for offset, is_marker in everywhere.items() if is_marker}
+            absent = set(range(end)) - set(everywhere)
+            said = {offset for hole in own.ranges for offset in range(hole.first_offset, (hole.last_offset or 0) + 1)}
+            assert said == absent
+            assert own.offsets.get("remote", 0) == len(
+                {offset for offset in remote if offset < min(local, default=end)}
+            )
+            assert own.remote.also_local == len(set(remote) & set(local))
+            if consumed.exists():  # of a stopped cluster nothing is read
+                offsets = {offset for offset, _ in json.loads(consumed.read_bytes())["read_uncommitted"]}
+                assert offsets == {offset for offset in everywhere if offset not in markers}
+                read += len(offsets)
+    assert read
