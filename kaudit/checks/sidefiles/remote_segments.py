@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
-from kaudit.checks.log.missing_offsets import NO_PRODUCER
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -25,7 +24,8 @@ _ALONE = none_because("a finding has all segments of one partition that are alik
 _NOT_LOGGED = none_because("brokers log each copy, and no line says that nothing came of it")
 _NOT_SIMULATED = none_because("simulated brokers have no remote storage")
 _ABSENT = {
-    **NO_PRODUCER,
+    "producer_id": "segments belong to the partition, not to a producer",
+    "producer_epoch": "segments belong to the partition, not to a producer",
     "segment": "the segments are in remote storage",
     "position": "the bytes are not there",
     "file": "the records are in another topic",
