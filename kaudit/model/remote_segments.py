@@ -180,7 +180,7 @@ class OverlappingSegments(JsonRecord, frozen=True, gc=False):
     segments: Sequence[SegmentSummary]
 
 
-RemoteFault = RemoteHole | NotCopied | UnfinishedCopies | OrphanedSegments | OverlappingSegments
+RemoteLogFault = RemoteHole | NotCopied | UnfinishedCopies | OrphanedSegments | OverlappingSegments
 
 
 class RemoteAccount(JsonRecord, frozen=True, gc=False):

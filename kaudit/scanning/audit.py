@@ -25,7 +25,7 @@ from kaudit.model.audit_clock import AuditClock, given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.internal_topics import REMOTE_LOG
-from kaudit.model.remote_segments import RemoteFault
+from kaudit.model.remote_segments import RemoteLogFault
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, StateUse
 from kaudit.model.side_files import CheckpointBeyondLogEnd
 from kaudit.partition.audit import PartitionAudit
@@ -362,11 +362,11 @@ class Audit:
                 own.extend(more)
         return found
 
-    def _remote_faults(self) -> list[list[RemoteFault]]:
+    def _remote_faults(self) -> list[list[RemoteLogFault]]:
         if not any(log.remote for log in self.group_logs):
             return [[] for _ in self.partitions]
         compare = import_module("kaudit.scanning.tiered").evidence_of_remote_logs  # few inputs have remote segments
-        found: list[list[RemoteFault]] = compare(self.partitions, self.group_logs, self.checkpoints.files)
+        found: list[list[RemoteLogFault]] = compare(self.partitions, self.group_logs, self.checkpoints.files)
         return found
 
     def _known_names(self, wanted: Collection[int]) -> Mapping[int, str]:

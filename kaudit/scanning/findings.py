@@ -31,7 +31,7 @@ from kaudit.model.group_commits import CommitsInTransaction, CommittedBelowLogSt
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
 from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.record_loss import LeaderHistory
-from kaudit.model.remote_segments import RemoteFault
+from kaudit.model.remote_segments import RemoteLogFault
 from kaudit.model.result import CoverageGap
 from kaudit.model.share_groups import SharePartition
 from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
@@ -59,7 +59,7 @@ EvidenceFromOthers = (
     | Skipped
     | CommitsOutside
     | SharePartition
-    | RemoteFault
+    | RemoteLogFault
 )
 
 

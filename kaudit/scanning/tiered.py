@@ -13,7 +13,7 @@ from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange
 from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.model.leader_epochs import EpochEntry
-from kaudit.model.remote_segments import OrphanKind, RemoteAccount, RemoteFault, RemoteLog, RemoteState
+from kaudit.model.remote_segments import OrphanKind, RemoteAccount, RemoteLog, RemoteLogFault, RemoteState
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.group_logs import GroupLog
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
@@ -22,12 +22,12 @@ from kaudit.source.layout import PartitionDirectory, list_snapshots
 
 def evidence_of_remote_logs(
     parts: Sequence[PartitionAudit], logs: Sequence[GroupLog], files: SideFileReader
-) -> list[list[RemoteFault]]:
+) -> list[list[RemoteLogFault]]:
     """Return for each partition what is wrong with its remote log; the account of its offsets gets what is there.
 
     A partition's findings are those of the replica with the newest leader epoch.
     """
-    found: list[list[RemoteFault]] = [[] for _ in parts]
+    found: list[list[RemoteLogFault]] = [[] for _ in parts]
     for log in logs:
         for remote in log.remote:
             numbers = [
@@ -52,7 +52,7 @@ def evidence_of_remote_logs(
     return found
 
 
-def _of_former_topic(log: RemoteLog) -> Iterator[RemoteFault]:
+def _of_former_topic(log: RemoteLog) -> Iterator[RemoteLogFault]:
     left = (segment for segment in log.segments if segment.state is not RemoteState.DELETE_FINISHED)
     return orphans_of((OrphanKind.FORMER_TOPIC, segment) for segment in left)
 
@@ -64,11 +64,13 @@ def _local(part: PartitionAudit, files: SideFileReader) -> LocalLog | None:
     if not directory.segments or end is None or part.unreadable:
         return None
     start = max(directory.log_start_offset or 0, directory.segments[0].base_offset)
+    on_disk = [segment.base_offset for segment in directory.segments[directory.remote_segments :]]
     rows = _lineage(directory, files)
     return LocalLog(
         directory.replica,
         directory.log_start_offset,
         start,
+        max([start, *on_disk[:1]]),
         max(start, end),
         rows,
         directory.is_stopped,
@@ -116,8 +118,8 @@ def _accounted(account: Coverage, log: RemoteLog, local: LocalLog) -> Coverage:
         sum(segment.size for segment in readable),
         tiers.remote_ranges[0][0] if tiers.remote_ranges else None,
         tiers.remote_ranges[-1][1] if tiers.remote_ranges else None,
-        local.start_offset,
-        tiers.remote_offsets(local.start_offset, local.end_offset),
+        local.disk_offset,
+        tiers.remote_offsets(local.disk_offset, local.end_offset),
         holes,
         sum(segment.state is RemoteState.COPY_STARTED for segment in log.segments),
     )

@@ -38,7 +38,7 @@ _PARTITION: Final = re.compile("0|[1-9][0-9]{0,9}")
 _EPOCHS, _SNAPSHOT, _ABORTED = "leader_epoch_checkpoint", "snapshot", "txnindex"
 _SUFFIXES: Final = (LOG, "index", "timeindex", _ABORTED, _SNAPSHOT, _EPOCHS)
 """RemoteLogSegmentFileType; a segment without aborted transactions has no index of them."""
-_FILE: Final = re.compile(rf"([0-9]{{1,19}})-({_ID})\.({'|'.join(_SUFFIXES)})")
+_FILE: Final = re.compile(rf"([0-9]{{1,20}})-({_ID})\.({'|'.join(_SUFFIXES)})")
 
 
 class RemoteFiles(Struct, frozen=True):

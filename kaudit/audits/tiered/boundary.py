@@ -12,9 +12,9 @@ from kaudit.model.remote_segments import (
     OrphanedSegments,
     OrphanKind,
     OverlappingSegments,
-    RemoteFault,
     RemoteHole,
     RemoteLog,
+    RemoteLogFault,
     RemoteSegment,
     RemoteState,
     SegmentSummary,
@@ -27,9 +27,9 @@ Range = tuple[int, int]
 
 
 class LocalLog(Struct, frozen=True):
-    """One replica's log on its disk: from `start_offset` to `end_offset` (exclusive); it is empty where they are equal.
+    """One replica's log as it is read: from `start_offset` to `end_offset` (exclusive); it is empty where they are equal.
 
-    `log_start_offset` is that of the whole log, None where no checkpoint says. `lineage` are the rows of leader-epoch-checkpoint, none
+    From `disk_offset` on it is on the disk: before that it is read from remote storage, if that is among the inputs. `log_start_offset` is that of the whole log, None where no checkpoint says. `lineage` are the rows of leader-epoch-checkpoint, none
     where it was not read. `is_stopped`: its files are of one time, as the broker had been shut down. `only_records`: no marker of a
     transaction is known in it.
     """
@@ -37,6 +37,7 @@ class LocalLog(Struct, frozen=True):
     replica: str
     log_start_offset: int | None
     start_offset: int
+    disk_offset: int
     end_offset: int
     lineage: Sequence[EpochEntry] = ()
     is_stopped: bool = False
@@ -80,7 +81,7 @@ def tiers_of(log: RemoteLog, local: LocalLog) -> Tiers:
     return Tiers(start, retained, ranges, holes)
 
 
-def findings_of(log: RemoteLog, locals_: Sequence[LocalLog], *, complete: bool) -> Iterator[RemoteFault]:
+def findings_of(log: RemoteLog, locals_: Sequence[LocalLog], *, complete: bool) -> Iterator[RemoteLogFault]:
     """Yield what is wrong with the remote log of a partition, as its replica with the newest leader epoch has it.
 
     `locals_` are the replicas of this topic id, the one meant first. `complete`: the records about all segments were read.
@@ -91,7 +92,7 @@ def findings_of(log: RemoteLog, locals_: Sequence[LocalLog], *, complete: bool) 
     for hole in tiers.holes:
         yield from holes.of(hole)
     newest = max((last for _, last in tiers.remote_ranges), default=-1)
-    here = max(tiers.retained_from, local.start_offset), min(newest, local.end_offset - 1)
+    here = max(tiers.retained_from, local.disk_offset), min(newest, local.end_offset - 1)
     skipped = list(without(here, tiers.remote_ranges))
     if skipped and complete:
         yield NotCopied([first for first, _ in skipped], [last for _, last in skipped], newest)
