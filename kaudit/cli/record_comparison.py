@@ -12,7 +12,7 @@ from kaudit.cli.engine import choose_engine
 from kaudit.cli.identities import identity_reader
 from kaudit.cli.loading import loaded
 from kaudit.cli.options import IsolationLevel
-from kaudit.cli.parsing import is_fingerprint, parse_names
+from kaudit.cli.parsing import is_fingerprint, parse_duration, parse_names
 from kaudit.cli.request import audit_request
 from kaudit.cli.settings import Settings
 from kaudit.cli.streams import write_pieces
@@ -20,11 +20,12 @@ from kaudit.cli.targets import output_file
 from kaudit.diff.records.group_offsets import committed_offsets, offsets_file, translated
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
-from kaudit.engines.record_ledger import LedgerRequest, compare, record_ledger
+from kaudit.engines.record_ledger import LOCAL_RECORDS, LedgerRequest, record_ledger
 from kaudit.engines.replicas import layout_of, name_replicas
 from kaudit.errors import UsageError
 from kaudit.model.ledger import LedgerResult
 from kaudit.model.replicas import Replica
+from kaudit.reading.identity.grammar import Identity
 from kaudit.report.console import visible
 from kaudit.report.formats import Format
 from kaudit.scanning.options import ScanOptions
@@ -52,20 +53,19 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
     if bool(asked.translate_group) != (asked.offsets_file is not None):
         raise UsageError("--translate-group and --offsets-file belong together")
     file = output_file(asked.offsets_file, paths)
+    reader = identity_reader(asked.identity, asked.schema or (), asked.key_schema or ())
     how = LedgerRequest(
-        reader=identity_reader(asked.identity, asked.schema or (), asked.key_schema or ()),
+        reader=reader,
         given=asked.identity is not None,
         read_committed=asked.isolation_level is IsolationLevel.READ_COMMITTED,
         maps=asked.maps or (),
+        window_ms=_window_ms(asked.windows, reader.identity),
         temporary_directory=asked.temporary_directory,
         target_command_config=asked.target_command_config,
     )
 
-    engine = (
-        compare
-        if choose_engine(comparison.engine) is LOCAL
-        else loaded("spark_engine", "compare_on")(comparison.engine)
-    )
+    local = choose_engine(comparison.engine) is LOCAL
+    engine = LOCAL_RECORDS if local else loaded("spark_engine", "records_on_spark")(comparison.engine)
 
     def produce(progress: Progress, recording: Recording) -> LedgerResult:
         result = recording.held(record_ledger(request.options, sides, how, progress, engine))
@@ -81,6 +81,18 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
     )
+
+
+def _window_ms(text: str | None, identity: Identity) -> int | None:
+    """Return the width of windows. Raises UsageError where equal records may lie in several."""
+    width = parse_duration(text, "--windows")
+    if width == 0:
+        raise UsageError(f"--windows {text}: a window has a length")
+    if width is not None and not identity.is_timed:
+        raise UsageError(
+            f"--windows: equal records may lie in several windows by --identity {identity.text}: add timestamp"
+        )
+    return width
 
 
 def _write_offsets(result: LedgerResult, groups: Sequence[str], options: ScanOptions, file: Path | None) -> None:

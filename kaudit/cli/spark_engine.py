@@ -1,15 +1,12 @@
 """The engine on Spark, and whether URLs that it shall write tables to can be reached."""
 
-from functools import partial
-
 from kaudit.cli.options import EngineOptions
-from kaudit.engines.record_ledger import Compare
 from kaudit.errors import UsageError
 from kaudit.source.filesystem import require_listener
 from kaudit.source.hadoop import name_nodes
 from kaudit.source.uri import Uri, UrlError
 from kaudit.spark.engine import SparkEngine
-from kaudit.spark.record_ledger import compare_on_spark
+from kaudit.spark.record_ledger import SparkRecords
 from kaudit.spark.session import SparkOptions
 
 
@@ -18,9 +15,9 @@ def spark_engine(asked: EngineOptions) -> SparkEngine:
     return SparkEngine(SparkOptions(asked.master, asked.spark_conf or ()))
 
 
-def compare_on(asked: EngineOptions) -> Compare:
+def records_on_spark(asked: EngineOptions) -> SparkRecords:
     """Return what compares records on the Spark asked for."""
-    return partial(compare_on_spark, spark=SparkOptions(asked.master, asked.spark_conf or ()))
+    return SparkRecords(SparkOptions(asked.master, asked.spark_conf or ()))
 
 
 def require_name_nodes(url: str) -> None:

@@ -1,21 +1,29 @@
 """`diff --by records`: every partition of both sides read, every bucket of identities matched, then the ledgers in order."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
+from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, RecordTask, read_partition
 from kaudit.audits.records.spill import Spill, rows_written, spill_directory
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, Sides, match_bucket
 from kaudit.diff.records.result import ledger_result
 from kaudit.diff.records.topics import Pairing, by_topic, pair_topics, parse_maps
+from kaudit.diff.records.windows import (
+    MOST_RUNS,
+    ORDER_CROSSES,
+    Narrowed,
+    ReadWindows,
+    WindowTask,
+    narrow,
+    read_windows,
+)
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
@@ -34,19 +42,22 @@ _BUCKET_BYTES = 4 << 20
 _MOST_BITS = 10
 
 
+_Found = TypeVar("_Found")
+
+
 class Comparison(Struct, frozen=True):
     """Pairs of topics that are compared by one identity."""
 
     pairings: Sequence[Pairing]
     reader: IdentityReader
     read_committed: bool
+    narrowed: Narrowed | None = None
+    """What windows of event time have shown."""
 
     @property
     def bytes(self) -> int:
         """Bytes to read."""
-        return sum(
-            each.bytes for pair in self.pairings for side in (pair.sources, pair.targets) for each in side.values()
-        )
+        return sum(task.bytes for task in self.tasks(Path(), 0))
 
     def bits(self, bucket_bytes: int, most: int) -> int:
         """Return how many bits of an identity say its bucket, so that about so many bytes of log are one, at `most`."""
@@ -54,6 +65,7 @@ class Comparison(Struct, frozen=True):
 
     def tasks(self, directory: Path, bits: int) -> list[RecordTask]:
         """Return what is to be read, the source's first, into `spills` of a directory."""
+        again: Sequence[Mapping[int, ReadAgain]] = ({}, {}) if self.narrowed is None else self.narrowed.again
         return [
             RecordTask(
                 directory=replica,
@@ -63,8 +75,9 @@ class Comparison(Struct, frozen=True):
                 read_committed=self.read_committed,
                 identified=spill,
                 buckets=bits,
+                again=own.get(pairing.numbers[partition]),
             )
-            for spill, side in zip(self.spills(directory), ("sources", "targets"), strict=True)
+            for spill, side, own in zip(self.spills(directory), ("sources", "targets"), again, strict=True)
             for index, pairing in enumerate(self.pairings)
             for partition, replica in sorted(getattr(pairing, side).items())
         ]
@@ -76,34 +89,62 @@ class Comparison(Struct, frozen=True):
 
     def assembly(self, read: Sequence[ReadPartition]) -> Assembly:
         """Return what is made of the results of `tasks`, in their order."""
+        source, target = self.sides(read)
+        if self.narrowed is not None:
+            source, target = (
+                list(map(_with_failures, *each)) for each in zip(self.narrowed.read, (source, target), strict=True)
+            )
+        parts = source, target
+        return Assembly(self.pairings, self.reader.identity.text, self.read_committed, parts, self.narrowed)
+
+    def sides(self, found: Sequence[_Found]) -> tuple[Sequence[_Found], Sequence[_Found]]:
+        """Return what is of the source, and what of the target, of the results of `tasks`."""
         sources = sum(len(pairing.sources) for pairing in self.pairings)
-        parts = read[:sources], read[sources:]
-        return Assembly(self.pairings, self.reader.identity.text, self.read_committed, parts)
+        return found[:sources], found[sources:]
+
+
+def _with_failures(first: ReadPartition, again: ReadPartition) -> ReadPartition:
+    """Return what was read of a partition first, with what failed later."""
+    return replace(first, unreadable=[*first.unreadable, *again.unreadable], removed=[*first.removed, *again.removed])
 
 
 Compared = tuple[Assembly, list[TopicLedger]]
 
 
-class Compare(Protocol):
-    """Compares on an engine; the maps of offsets are files in the directory."""
+class RecordEngine(Protocol):
+    """What an engine does for a ledger."""
 
-    def __call__(self, comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
-        """Return what was read, and the ledger of each pair."""
+    def compare(self, comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
+        """Return what was read, and the ledger of each pair; the maps of offsets are files in the directory."""
+
+    def windows(self, work: Sequence[WindowTask], options: ScanOptions, progress: Progress) -> Sequence[ReadWindows]:
+        """Return the windows of each partition, in their order."""
 
 
-def compare(comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
-    """Compare in this machine's processes, with all rows in files of the directory: 32 bytes a record."""
-    bits = comparison.bits(_BUCKET_BYTES, _MOST_BITS)
-    progress.start(comparison.bytes)
-    read = LOCAL.each_partition(comparison.tasks(directory, bits), read_partition, options, progress)
-    assembly = comparison.assembly(list(read))
-    sides = Sides.of(comparison.spills(directory), assembly.spills(directory), assembly.cuts())
-    match = BucketTask(0, bits, sides, assembly.partitions, assembly.cut_off)
-    single = assembly.joined(LOCAL.each_partition(match.of_each_bucket(), match_bucket, options, progress))
-    begins = assembly.begins(single)
-    work = replace(match, begins=begins).of_each_bucket()
-    grouped = LOCAL.each_partition(work, match_bucket, options, progress)
-    return assembly, assembly.ledgers(directory, assembly.joined([single, *grouped]), begins)
+class LocalRecords:
+    """Compares in this machine's processes, with all rows in files of the directory: 32 bytes a record."""
+
+    def compare(self, comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
+        """Read every partition, match every bucket of identities, then put the ledgers together."""
+        bits = comparison.bits(_BUCKET_BYTES, _MOST_BITS)
+        progress.start(comparison.bytes)
+        read = LOCAL.each_partition(comparison.tasks(directory, bits), read_partition, options, progress)
+        assembly = comparison.assembly(list(read))
+        sides = Sides.of(comparison.spills(directory), assembly.spills(directory), assembly.cuts())
+        match = BucketTask(0, bits, sides, assembly.partitions, assembly.cut_off)
+        single = assembly.joined(LOCAL.each_partition(match.of_each_bucket(), match_bucket, options, progress))
+        begins = assembly.begins(single)
+        work = replace(match, begins=begins).of_each_bucket()
+        grouped = LOCAL.each_partition(work, match_bucket, options, progress)
+        return assembly, assembly.ledgers(directory, assembly.joined([single, *grouped]), begins)
+
+    def windows(self, work: Sequence[WindowTask], options: ScanOptions, progress: Progress) -> Sequence[ReadWindows]:
+        """Read every partition."""
+        progress.start(sum(task.bytes for task in work))
+        return list(LOCAL.each_partition(work, read_windows, options, progress))
+
+
+LOCAL_RECORDS = LocalRecords()
 
 
 class LedgerRequest(Struct, frozen=True):
@@ -113,6 +154,8 @@ class LedgerRequest(Struct, frozen=True):
     given: bool = False
     read_committed: bool = False
     maps: Sequence[str] = ()
+    window_ms: int | None = None
+    """Windows of event time that are compared first; the identity has the timestamp then."""
     temporary_directory: str | None = None
     target_command_config: str | None = None
     """How to connect to the target, where not as to the source."""
@@ -124,7 +167,7 @@ def record_ledger(
     sides: tuple[Replica, Replica],
     request: LedgerRequest,
     progress: Progress,
-    compare: Compare = compare,
+    engine: RecordEngine = LOCAL_RECORDS,
 ) -> Iterator[LedgerResult]:
     """Compare the topics of a source and a target; the maps of offsets are files that are there while the body runs.
 
@@ -160,7 +203,8 @@ def record_ledger(
     with spill_directory(request.temporary_directory, options.paths) as directory:
         with rows_written(directory):
             comparison = Comparison(pairings, request.reader, request.read_committed)
-            read, ledgers = _compared(comparison, options, request, directory, partial(compare, progress=progress))
+            run = _Run(options, request, directory, engine, progress)
+            read, ledgers = run.compared(comparison)
         yield ledger_result(sides, layouts, read, ledgers, alone)
 
 
@@ -187,23 +231,54 @@ def _has_brokers_times(ledger: TopicLedger) -> bool:
     return bool(ledger.source_counts.appended_times or ledger.target_counts.appended_times)
 
 
-def _compared(
-    comparison: Comparison,
-    options: ScanOptions,
-    request: LedgerRequest,
-    directory: Path,
-    compare: Callable[[Comparison, ScanOptions, Path], Compared],
-) -> tuple[tuple[Sequence[ReadPartition], Sequence[ReadPartition]], list[TopicLedger]]:
-    """Compare; once more without timestamps where brokers have set them, unless the user chose the identity."""
-    places = directory / "1", directory / "2"
-    for place in places:
+class _Run(Struct, frozen=True):
+    """A comparison under way."""
+
+    options: ScanOptions
+    request: LedgerRequest
+    directory: Path
+    engine: RecordEngine
+    progress: Progress
+
+    def compared(
+        self, comparison: Comparison
+    ) -> tuple[tuple[Sequence[ReadPartition], Sequence[ReadPartition]], list[TopicLedger]]:
+        """Compare; some pairs once more: without timestamps that brokers have set, and whole where windows turn out to prove nothing."""
+        if self.request.window_ms is not None:
+            comparison = replace(comparison, narrowed=self._narrowed(comparison, self.request.window_ms))
+        assembly, ledgers = self._compare(comparison, "first")
+        whole = replace(comparison, narrowed=None)
+        crossing = {
+            index
+            for index, one in enumerate(ledgers)
+            if one.windows is not None and one.windows.compared_whole == ORDER_CROSSES
+        }
+        for index, ledger in self._again(whole, crossing, "whole"):
+            ledgers[index] = replace(ledger, windows=ledgers[index].windows)
+        appended = {index for index, one in enumerate(ledgers) if _has_brokers_times(one) and not self.request.given}
+        identity = comparison.reader.identity.without_timestamp()
+        untimed = replace(whole, reader=replace(comparison.reader, identity=identity))
+        for index, ledger in self._again(untimed, appended, "untimed"):
+            windows = ledgers[index].windows
+            ledgers[index] = replace(ledger, windows=windows and replace(windows, compared_whole=_BROKERS_TIMES))
+        return assembly.read, ledgers
+
+    def _narrowed(self, comparison: Comparison, window_ms: int) -> Narrowed:
+        work = comparison.tasks(Path(), 0)
+        most = MOST_RUNS // max(len(work), 1)
+        found = self.engine.windows([WindowTask(task, window_ms, most) for task in work], self.options, self.progress)
+        return narrow(comparison.pairings, window_ms, comparison.sides(found))
+
+    def _again(self, comparison: Comparison, chosen: set[int], name: str) -> Iterator[tuple[int, TopicLedger]]:
+        if chosen:
+            pairings = _renumbered([comparison.pairings[index] for index in sorted(chosen)])
+            _, ledgers = self._compare(replace(comparison, pairings=pairings), name)
+            yield from zip(sorted(chosen), ledgers, strict=True)
+
+    def _compare(self, comparison: Comparison, name: str) -> Compared:
+        place = self.directory / name
         place.mkdir()
-    assembly, ledgers = compare(comparison, options, places[0])
-    again = [] if request.given else [index for index, one in enumerate(ledgers) if _has_brokers_times(one)]
-    if again:
-        reader = replace(request.reader, identity=request.reader.identity.without_timestamp())
-        chosen = _renumbered([comparison.pairings[index] for index in again])
-        _, own = compare(replace(comparison, pairings=chosen, reader=reader), options, places[1])
-        for index, ledger in zip(again, own, strict=True):
-            ledgers[index] = ledger
-    return assembly.read, ledgers
+        return self.engine.compare(comparison, self.options, place, self.progress)
+
+
+_BROKERS_TIMES = "brokers have set the timestamps"

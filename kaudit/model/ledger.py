@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from kaudit.model.json_record import JsonRecord
+from kaudit.model.json_record import JsonRecord, rfc3339
 from kaudit.model.replicas import Replica
 from kaudit.model.result import ScanResult
 
@@ -108,6 +108,31 @@ def mapped_ranges(map_file: str) -> Iterator[MappedRange]:
             yield from map(MappedRange._make, row.iter_unpack(data))
 
 
+class WindowDifference(JsonRecord, frozen=True):
+    """A window of event time in which two topics differ: where it begins (ms since 1970, None without a timestamp), and the records of each."""
+
+    start: int | None
+    source_records: int
+    target_records: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form, the time in RFC 3339."""
+        return {**super().to_dict(), "start": None if self.start is None else rfc3339(self.start)}
+
+
+class WindowCounts(JsonRecord, frozen=True):
+    """Two topics compared by windows of `milliseconds` of event time, of which `differing` are not equal, the first of them as `differences`.
+
+    `compared_whole`: why all records were compared nevertheless; None where only those of windows that differ were.
+    """
+
+    milliseconds: int
+    windows: int
+    differing: int
+    differences: Sequence[WindowDifference]
+    compared_whole: str | None = None
+
+
 class TopicLedger(JsonRecord, frozen=True):
     """Two topics compared record by record. `matched` records are on both sides, each counted once.
 
@@ -143,12 +168,15 @@ class TopicLedger(JsonRecord, frozen=True):
     moved: Sequence[MovedRecord] = ()
     more_ranges: int = 0
     """Ranges that are counted and not listed, of all kinds."""
+    windows: WindowCounts | None = None
+    """Where windows were compared first."""
     map_file: str = ""
     """The map of offsets, rows of MappedRange as int64, in the order of the source."""
 
     def to_dict(self) -> dict[str, object]:
-        """Return the JSON form, without the name of a temporary file."""
-        return {name: value for name, value in super().to_dict().items() if name != "map_file"}
+        """Return the JSON form, without the name of a temporary file; windows where some were compared."""
+        left_out = {"map_file", *(("windows",) if self.windows is None else ())}
+        return {name: value for name, value in super().to_dict().items() if name not in left_out}
 
     @property
     def agrees(self) -> bool:

@@ -34,7 +34,7 @@ from kaudit.spark.composition import (
     scan_result,
 )
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
-from kaudit.spark.record_ledger import compare_with
+from kaudit.spark.record_ledger import SessionRecords
 from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import arrow_schema, errors_of_tasks, spark_schema, to_batches
 from kaudit.spark.session import SparkOptions, session
@@ -222,7 +222,7 @@ def ledger(
     names = ("topics", "partitions", "compacted_topics", "command_config")
     own = {name: options[name] for name in names if name in options}  # type: ignore[literal-required]
     asked = ReadOptions(paths=paths, **own).scan_options()
-    on = partial(compare_with, spark=spark, named=nullcontext)
+    on = SessionRecords(spark, nullcontext)
     sides = Replica("source", paths[0]), Replica("target", paths[1])
     with errors_of_tasks(), record_ledger(asked, sides, request, SilentProgress(), on) as result:
         if not options.get("allow_incomplete"):

@@ -17,12 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pyspark import StorageLevel
 
-from kaudit.audits.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
+from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, RecordTask, read_partition
 from kaudit.audits.records.spill import Spill
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, matched
 from kaudit.diff.records.matching import Begins, Rows
 from kaudit.diff.records.side import COPIED, PLACED
+from kaudit.diff.records.windows import ReadWindows, WindowTask, read_windows
 from kaudit.engines.progress import Progress
 from kaudit.engines.record_ledger import Compared, Comparison
 from kaudit.model.ledger import TopicLedger
@@ -53,7 +54,13 @@ class _Question(Struct, frozen=True):
     directory: PartitionDirectory
     number: int
     topic: int
+    again: ReadAgain | None
     of_target: bool
+
+    def task(self, like: RecordTask, spill: Spill) -> RecordTask:
+        """Return the task, in all else as another."""
+        own = {name: getattr(self, name) for name in ("directory", "number", "topic", "again")}
+        return replace(like, identified=spill, **own)
 
 
 class _Answer(Struct, frozen=True):
@@ -61,58 +68,86 @@ class _Answer(Struct, frozen=True):
     read: ReadPartition
 
 
-def compare_on_spark(
-    comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress, *, spark: SparkOptions
-) -> Compared:
-    """Compare on the Spark that its options say; a `Compare`."""
-    newest = {
-        each.log_dir: each.segments[-1]
-        for pair in comparison.pairings
-        for side in (pair.sources, pair.targets)
-        for each in side.values()
-    }
-    with session(spark, options.jobs) as started, errors_in_one_line():
-        require_readable(started, newest)
-        return compare_with(comparison, options, directory, progress, spark=started, named=partial(named_job, started))
+def _index(answer: _Answer) -> int:
+    return answer.index
 
 
-def compare_with(  # noqa: PLR0913 - a `Compare` on a session
-    comparison: Comparison,
-    options: ScanOptions,
-    directory: Path,
-    progress: Progress,
-    *,
-    spark: "SparkSession",
-    named: Named,
-) -> Compared:
-    """Compare on a session, whose jobs are `named` where that can be."""
-    bits = comparison.bits(_BUCKET_BYTES, _MOST_BITS)
-    work = comparison.tasks(Path(), bits)
-    progress.start(comparison.bytes)
-    read_one = partial(_read, like=work[0], options=options, open_source=from_here())
-    with _on_disk(_questions(spark, work).mapInArrow(read_one, _ROWS)) as rows:
-        with named("kaudit: read records"):
-            answers = [unpack(data, _Answer) for data in _data(rows, _READ)]
-        progress.advance(comparison.bytes)
-        assembly = comparison.assembly([each.read for each in sorted(answers, key=lambda answer: answer.index)])
-        match = partial(_match, bits=bits, partitions=assembly.partitions, cut_off=assembly.cut_off, begins=None)
-        with _on_disk(rows.repartitionById(1 << bits, "bucket").mapInArrow(match, _ROWS)) as single:
-            with named("kaudit: match records"):
-                found = assembly.joined(_matched(single))
-            begins = assembly.begins(found)
-            with _on_disk(single.mapInArrow(partial(match, begins=begins), _ROWS)) as grouped:
-                with named("kaudit: match records that a side has several times"):
-                    found = assembly.joined([found, *_matched(grouped)])
-                build = partial(_build, assembly=assembly.without_logs(), found=found, begins=begins)
-                built = single.unionByName(grouped).coalesce(1).mapInArrow(build, _ROWS)
-                with named("kaudit: put the ledgers together"):
-                    return assembly, _ledgers(built, directory)
+class SparkRecords(Struct, frozen=True):
+    """Compares on the Spark that its options say; a RecordEngine."""
+
+    spark: SparkOptions
+
+    def compare(self, comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
+        """Return what was read, and the ledger of each pair; the maps of offsets are files in the directory."""
+        with session(self.spark, options.jobs) as started, errors_in_one_line():
+            _require_readable(started, comparison.tasks(directory, 0))
+            return SessionRecords(started, partial(named_job, started)).compare(
+                comparison, options, directory, progress
+            )
+
+    def windows(self, work: Sequence[WindowTask], options: ScanOptions, progress: Progress) -> Sequence[ReadWindows]:
+        """Return the windows of each partition, in their order."""
+        with session(self.spark, options.jobs) as started, errors_in_one_line():
+            _require_readable(started, work)
+            return SessionRecords(started, partial(named_job, started)).windows(work, options, progress)
+
+
+def _require_readable(spark: "SparkSession", work: Sequence[RecordTask] | Sequence[WindowTask]) -> None:
+    directories = [each for task in work for each in task.directories]
+    require_readable(spark, {each.log_dir: each.segments[-1] for each in directories})
+
+
+class SessionRecords(Struct, frozen=True):
+    """Compares on a session, whose jobs are `named` where that can be; a RecordEngine."""
+
+    spark: "SparkSession"
+    named: Named
+
+    def compare(self, comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
+        """Return what was read, and the ledger of each pair; the maps of offsets are files in the directory."""
+        bits = comparison.bits(_BUCKET_BYTES, _MOST_BITS)
+        work = comparison.tasks(Path(), bits)
+        progress.start(comparison.bytes)
+        read_one = partial(_read, like=work[0], options=options, open_source=from_here())
+        with _on_disk(_questions(self.spark, work).mapInArrow(read_one, _ROWS)) as rows:
+            with self.named("kaudit: read records"):
+                answers = [unpack(data, _Answer) for data in _data(rows, _READ)]
+            progress.advance(comparison.bytes)
+            assembly = comparison.assembly([each.read for each in sorted(answers, key=_index)])
+            match = partial(_match, bits=bits, partitions=assembly.partitions, cut_off=assembly.cut_off, begins=None)
+            with _on_disk(rows.repartitionById(1 << bits, "bucket").mapInArrow(match, _ROWS)) as single:
+                return assembly, self._grouped(single, match, assembly, directory)
+
+    def _grouped(
+        self, single: "DataFrame", match: Callable[..., Batches], assembly: Assembly, directory: Path
+    ) -> list[TopicLedger]:
+        with self.named("kaudit: match records"):
+            found = assembly.joined(_matched(single))
+        begins = assembly.begins(found)
+        with _on_disk(single.mapInArrow(partial(match, begins=begins), _ROWS)) as grouped:
+            with self.named("kaudit: match records that a side has several times"):
+                found = assembly.joined([found, *_matched(grouped)])
+            build = partial(_build, assembly=assembly.without_logs(), found=found, begins=begins)
+            built = single.unionByName(grouped).coalesce(1).mapInArrow(build, _ROWS)
+            with self.named("kaudit: put the ledgers together"):
+                return _ledgers(built, directory)
+
+    def windows(self, work: Sequence[WindowTask], options: ScanOptions, progress: Progress) -> Sequence[ReadWindows]:
+        """Return the windows of each partition, in their order."""
+        progress.start(sum(task.bytes for task in work))
+        read = partial(_read_windows, like=work[0], options=options, open_source=from_here())
+        questions = _questions(self.spark, [task.records for task in work])
+        with self.named("kaudit: count records by windows"):
+            table = questions.mapInArrow(read, _ROWS).select("bucket", "data").toArrow()
+        progress.advance(sum(task.bytes for task in work))
+        found = dict(zip(table["bucket"].to_pylist(), table["data"], strict=True))
+        return [unpack(found[index].as_py(), ReadWindows) for index in range(len(work))]
 
 
 def _questions(spark: "SparkSession", work: Sequence[RecordTask]) -> "DataFrame":
     """Return a row for each partition, each in a Spark partition of its own, the largest first."""
     asked = [
-        _Question(index, task.directory, task.number, task.topic, task.identified.name == "target")
+        _Question(index, task.directory, task.number, task.topic, task.again, task.identified.name == "target")
         for index, task in enumerate(work)
     ]
     by_size = sorted(asked, key=lambda question: -question.directory.bytes)
@@ -164,10 +199,18 @@ def _read(questions: Batches, like: RecordTask, options: ScanOptions, open_sourc
         question = unpack(data.as_py(), _Question)
         with tempfile.TemporaryDirectory(prefix="kaudit-ledger-") as place:
             spill = Spill(place, "identified", IDENTIFIED)
-            own = {name: getattr(question, name) for name in ("directory", "number", "topic")}
-            done = read_partition(replace(like, identified=spill, **own), options=options, open_source=open_source)
+            done = read_partition(question.task(like, spill), options, open_source)
             yield row(_ROWS, 0, _READ, pack(_Answer(question.index, done)))
             yield from _spilled(spill, _TARGET if question.of_target else _SOURCE)
+
+
+def _read_windows(questions: Batches, like: WindowTask, options: ScanOptions, open_source: OpenSource) -> Batches:
+    """Read the partition of each question by windows; yield a row for each, its bucket being its place among the tasks."""
+    prepare_worker()
+    for data in (data for batch in questions for data in batch.column("question")):
+        question = unpack(data.as_py(), _Question)
+        task = replace(like, records=question.task(like.records, like.records.identified))
+        yield row(_ROWS, question.index, _READ, pack(read_windows(task, options, open_source)))
 
 
 def _spilled(spill: Spill, kind: int) -> Batches:

@@ -1,10 +1,10 @@
 """What the ledger says of a history, beside what became of its records."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.record_ledger import Compare, LedgerRequest, compare, record_ledger
+from kaudit.engines.record_ledger import LOCAL_RECORDS, LedgerRequest, RecordEngine, record_ledger
 from kaudit.model.ledger import RecordRange, RepeatedRange, TopicLedger, mapped_ranges
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.columns import IdentityReader
@@ -67,7 +67,7 @@ def _moved(history: History, told: Truth) -> Iterator[Place]:
                 before[group] = place
 
 
-def request_of(history: History) -> LedgerRequest:
+def request_of(history: History, window_ms: int | None = None) -> LedgerRequest:
     """How the two sides of a history are compared."""
     settings = history.settings
     return LedgerRequest(
@@ -77,14 +77,26 @@ def request_of(history: History) -> LedgerRequest:
         given=True,
         read_committed=settings.committed,
         maps=[f"orders={settings.renamed}"],
+        window_ms=window_ms,
     )
 
 
-def answered(history: History, source: str, target: str, compare: Compare = compare) -> Answer:
+class Way(NamedTuple):
+    """On what engine, and by what windows, a ledger is made."""
+
+    name: str
+    engine: RecordEngine = LOCAL_RECORDS
+    window_ms: int | None = None
+
+
+PLAIN = Way("local")
+
+
+def answered(history: History, source: str, target: str, way: Way = PLAIN) -> Answer:
     """What the ledger says of the history's two sides, directories or URLs."""
     options = ScanOptions([source, target], jobs=1)
     sides = Replica("source", source), Replica("target", target)
-    with record_ledger(options, sides, request_of(history), SilentProgress(), compare) as result:
+    with record_ledger(options, sides, request_of(history, way.window_ms), SilentProgress(), way.engine) as result:
         (ledger,) = result.ledgers
         return _answer(history, ledger)
 
@@ -125,10 +137,10 @@ def _answer(history: History, ledger: TopicLedger) -> Answer:
     }
 
 
-def wrong(history: History, source: str, target: str, compare: Compare = compare) -> list[str]:
+def wrong(history: History, source: str, target: str, way: Way = PLAIN) -> list[str]:
     """What the ledger says of these otherwise than it is, in words."""
     told = truth(history)
-    want, got = expected(history, told), answered(history, source, target, compare)
+    want, got = expected(history, told), answered(history, source, target, way)
     got["map"] = {place: at for place, at in got["map"].items() if place in told.copies}
     return [f"{name}: {_shown(got[name])} instead of {_shown(want[name])}" for name in want if want[name] != got[name]]
 

@@ -1,6 +1,5 @@
 """`diff --by records` on Spark gives the ledger of the local engine: generated mirrors without a JVM, MirrorMaker's with one."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from kaudit.audits.records import reading
 from kaudit.cli.app import run
 from kaudit.diff.records import bucket
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.record_ledger import compare, record_ledger
+from kaudit.engines.record_ledger import LOCAL_RECORDS, record_ledger
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.ledger import mapped_ranges
 from kaudit.model.replicas import Replica
@@ -20,13 +19,13 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.spark import record_ledger as on_spark
 from kaudit.spark.session import SparkOptions
 from tests.engines.conftest import as_reported
-from tests.mirrors.compared import request_of, wrong
+from tests.mirrors.compared import Way, request_of, wrong
 from tests.mirrors.histories import History
 from tests.mirrors.log import Log, Record
 from tests.mirrors.recordings import NAMES, Recording
 
 SEEDS = range(100, 130)
-spark_compare = partial(on_spark.compare_on_spark, spark=SparkOptions())
+SPARK = on_spark.SparkRecords(SparkOptions())
 
 
 def everything(history, source, target, engine):
@@ -46,8 +45,8 @@ def test_generated_mirrors(arrow_session, seed, tmp_path, monkeypatch):
         monkeypatch.setattr(on_spark, "_BUCKET_BYTES", 400)
     history = History(seed)
     sides = history.write(tmp_path)
-    assert wrong(history, *sides, spark_compare) == []
-    assert everything(history, *sides, spark_compare) == everything(history, *sides, compare)
+    assert wrong(history, *sides, Way("spark", SPARK)) == []
+    assert everything(history, *sides, SPARK) == everything(history, *sides, LOCAL_RECORDS)
     assert "kaudit: match records" in arrow_session.jobs
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kaudit.audits.records.places import OFFSET_BITS, places
 from kaudit.audits.records.spill import Spill
 from kaudit.audits.replicas.compare import Columns
-from kaudit.audits.replicas.replica_reader import ReplicaReader
+from kaudit.audits.replicas.replica_reader import AuditedReplica, ReplicaReader
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.batch_fields import ABORT_MARKER, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.ledger import SideCounts
@@ -37,7 +37,24 @@ CUT_RECORDS = 1 << 19
 _BATCH_BYTES = 1 << 20
 """Bytes of batches that are decoded at once."""
 _HELD_ROWS = 1 << 17
+_NEAR = 4096
+"""Offsets between two ranges that are read rather than passed over."""
 _ALL = 2**63 - 2
+
+
+class ReadAgain(Struct, frozen=True):
+    """A partition that was read before: where its places count from, the offsets to read, int64 rows of (first, after the last), and about how many bytes these are."""
+
+    base: int
+    ranges: NDArray[Any]
+    bytes: int
+
+    def to_read(self) -> list[range]:
+        """Return the ranges, those near to one another as one."""
+        starts, ends = self.ranges[:, 0], self.ranges[:, 1]
+        apart = np.append(True, starts[1:] > ends[:-1] + _NEAR)[: len(starts)]
+        lasts = ends[np.append(apart[1:], True)[: len(ends)]]
+        return [range(*each) for each in zip(starts[apart].tolist(), lasts.tolist(), strict=True)]
 
 
 class RecordTask(Struct, frozen=True):
@@ -54,11 +71,12 @@ class RecordTask(Struct, frozen=True):
     identified: Spill
     buckets: int
     stored: Spill | None = None
+    again: ReadAgain | None = None
 
     @property
     def bytes(self) -> int:
         """Bytes to read."""
-        return self.directory.bytes
+        return self.directory.bytes if self.again is None else self.again.bytes
 
     @property
     def directories(self) -> Sequence[PartitionDirectory]:
@@ -103,35 +121,130 @@ class ReadOptions(Protocol):
 
 def read_partition(task: RecordTask, options: ReadOptions, open_source: OpenSource) -> ReadPartition:
     """Read one partition; memory is a window, the records of a few batches and _HELD_ROWS rows."""
-    directory = task.directory
-    start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
-    hidden = _Hidden.of(directory, start, open_source) if task.read_committed else _NOTHING_HIDDEN
-    reader = ReplicaReader(directory, open_source, verify=options.verifies, log_start_offset=start)
-    rows = _Rows(task, start or 0)
-    while True:
-        reader.fill()
-        batches = reader.take(_ALL)
-        data = batches["attributes"] & CONTROL_FLAG == 0
-        data &= ~hidden.of_batches(batches)
-        for part in _parts({name: column[data] for name, column in batches.items()}):
-            rows.add(part, open_source)
-        if reader.ended:
-            break
-    rows.flush()
-    spans = _transactions(directory, start, open_source) if rows.transactional and task.stored is not None else None
-    return ReadPartition(
-        number=task.number,
-        first_offset=rows.base,
-        summary=_summary(directory, reader, rows.records),
-        counts=rows.counts(),
-        cuts=rows.cuts,
-        starts_late=max(start or 0, directory.start_offset) > 0,
-        cleaned=_was_cleaned(directory) or options.says_compacted(directory.topic) or reader.gaps.compacted,
-        damaged=reader.damaged,
-        unreadable=reader.unreadable,
-        removed=reader.removed,
-        hidden=None if spans is None else hidden_transactions(spans),
-    )
+    records = PartitionRecords(task, options, open_source)
+    held: list[NDArray[Any]] = []
+    for rows, _ in records.parts():
+        held.append(rows)
+        if sum(map(len, held)) >= _HELD_ROWS:
+            _write(task, held)
+            held = []
+    _write(task, held)
+    return records.read()
+
+
+def _write(task: RecordTask, held: Sequence[NDArray[Any]]) -> None:
+    rows = np.concatenate([*held, np.empty(0, dtype=IDENTIFIED)])
+    shift, bits = np.uint64(64 - task.buckets), task.buckets
+    numbers = (rows["high"] >> shift).astype(np.int64) if bits else np.zeros(len(rows), dtype=np.int64)
+    task.identified.append(numbers, rows)
+
+
+class PartitionRecords:
+    """The records of a partition that consumers see, in the order of the log: all, or those to be read again."""
+
+    def __init__(self, task: RecordTask, options: ReadOptions, open_source: OpenSource) -> None:
+        directory, again = task.directory, task.again
+        start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
+        self._task, self._options, self._open = task, options, open_source
+        self._start = start or 0
+        # what is read again is of records that consumers see alone
+        hides = task.read_committed and again is None
+        self._hidden = _Hidden.of(directory, start, open_source) if hides else _NOTHING_HIDDEN
+        self._reader = ReplicaReader(
+            directory,
+            open_source,
+            verify=options.verifies,
+            log_start_offset=start,
+            audited=None if again is None else AuditedReplica(0, _ALL, (), again.to_read()),
+        )
+        self._again = None if again is None else again.ranges
+        self._base = None if again is None else again.base
+        self._cuts: list[int] = []
+        self._transactional = False
+        self._records = self._undecoded = self._whole = self._appended = self._too_far = 0
+
+    def parts(self) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
+        """Yield rows of IDENTIFIED and the timestamps of these (ms), of a few batches each."""
+        while True:
+            self._reader.fill()
+            batches = self._reader.take(_ALL)
+            data = batches["attributes"] & CONTROL_FLAG == 0
+            data &= ~self._hidden.of_batches(batches)
+            for part in _parts({name: column[data] for name, column in batches.items()}):
+                yield self._rows(self._identified(part))
+            if self._reader.ended:
+                return
+
+    def read(self) -> ReadPartition:
+        """Return what was read, after all parts."""
+        directory, reader = self._task.directory, self._reader
+        return ReadPartition(
+            number=self._task.number,
+            first_offset=self._base or 0,
+            summary=_summary(directory, reader, self._records),
+            counts=SideCounts(self._records, self._undecoded, self._whole, self._appended, self._too_far),
+            cuts=self._cuts,
+            starts_late=max(self._start, directory.start_offset) > 0,
+            cleaned=_was_cleaned(directory) or self._options.says_compacted(directory.topic) or reader.gaps.compacted,
+            damaged=reader.damaged,
+            unreadable=reader.unreadable,
+            removed=reader.removed,
+            hidden=self._hidden_transactions(),
+        )
+
+    def _hidden_transactions(self) -> NDArray[Any] | None:
+        if self._task.stored is None or not self._transactional:
+            return None
+        return hidden_transactions(_transactions(self._task.directory, self._start, self._open))
+
+    def _identified(self, batches: Columns) -> IdentityColumns:
+        """Return the records of batches of data that lie in one segment."""
+        if self._task.stored is not None:
+            self._store(batches, self._task.stored)
+        whole: list[memoryview] = []
+        segment = self._task.directory.segments[int(batches["segment"][0])]
+        with closing(self._open(segment)) as source:
+            for position, size in zip(batches["position"].tolist(), batches["size"].tolist(), strict=True):
+                try:
+                    whole.append(read_batch(source, position, size))
+                except (OSError, ValueError):
+                    self._undecoded += 1
+        found, undecoded = self._task.reader.columns(whole)
+        self._undecoded += len(undecoded)
+        appended = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0
+        self._appended += int(np.maximum(batches["record_count"][appended], 0).sum(dtype=np.int64))
+        return found
+
+    def _store(self, batches: Columns, stored: Spill) -> None:
+        rows = np.empty(len(batches["base_offset"]), dtype=STORED)
+        rows["offset"], rows["span"] = batches["base_offset"], batches["last_offset"] - batches["base_offset"]
+        rows["sequence"], rows["epoch"] = batches["base_sequence"], batches["producer_epoch"]
+        for name in ("position", "producer_id", "segment", "size", "attributes"):
+            rows[name] = batches[name]
+        self._transactional = self._transactional or bool((rows["attributes"] & TRANSACTIONAL_FLAG).any())
+        stored.append(np.full(len(rows), self._task.number), rows)
+
+    def _rows(self, found: IdentityColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        seen = found.offsets >= self._start
+        if self._base is None and seen.any():
+            # of a message set of magic 0 or 1 the batch has the last offset only
+            self._base = int(found.offsets[seen].min())
+        offsets = found.offsets - (self._base or 0)
+        if self._again is not None:
+            at = np.searchsorted(self._again[:, 0], found.offsets, side="right") - 1
+            seen &= (at >= 0) & (found.offsets < self._again[at, 1])
+        kept = seen & (offsets >= 0) & (offsets < 1 << OFFSET_BITS)
+        self._too_far += int(np.count_nonzero(seen & ~kept))
+        rows = np.empty(int(np.count_nonzero(kept)), dtype=IDENTIFIED)
+        rows["high"] = found.identities[kept, 0] ^ np.uint64(self._task.topic)
+        rows["low"] = found.identities[kept, 1]
+        rows["key"] = found.keys[kept]
+        rows["place"] = places(self._task.number, offsets[kept], found.null_values[kept])
+        self._whole += int(np.count_nonzero(found.whole[kept]))
+        before, self._records = self._records, self._records + len(rows)
+        first = -before % CUT_RECORDS
+        self._cuts += rows["place"][first::CUT_RECORDS].tolist()
+        return rows, found.timestamps[kept]
 
 
 def _was_cleaned(directory: PartitionDirectory) -> bool:
@@ -229,79 +342,3 @@ def in_hidden(hidden: NDArray[Any], producer_ids: NDArray[Any], offsets: NDArray
 
 _BY_PRODUCER = np.dtype([("producer_id", np.int64), ("offset", np.int64)])
 _NOTHING_HIDDEN = _Hidden(np.empty(0, dtype=HIDDEN), 2**63 - 1)
-
-
-class _Rows:
-    """Makes rows of the batches of a partition, and writes them under the first bits of their identities."""
-
-    def __init__(self, task: RecordTask, start: int) -> None:
-        self.base = 0
-        self.cuts: list[int] = []
-        self._task = task
-        self._start = start
-        self._begun = False
-        self._held: list[NDArray[Any]] = []
-        self.transactional = False
-        self.records = self._undecoded = self._whole = self._appended = self._too_far = 0
-        self._shift = np.uint64(64 - task.buckets)
-
-    def add(self, batches: Columns, open_source: OpenSource) -> None:
-        """Take batches of data that lie in one segment."""
-        if self._task.stored is not None:
-            self._store(batches, self._task.stored)
-        whole: list[memoryview] = []
-        segment = self._task.directory.segments[int(batches["segment"][0])]
-        with closing(open_source(segment)) as source:
-            for position, size in zip(batches["position"].tolist(), batches["size"].tolist(), strict=True):
-                try:
-                    whole.append(read_batch(source, position, size))
-                except (OSError, ValueError):
-                    self._undecoded += 1
-        found, undecoded = self._task.reader.columns(whole)
-        self._undecoded += len(undecoded)
-        self._take(found)
-        appended = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0
-        self._appended += int(np.maximum(batches["record_count"][appended], 0).sum(dtype=np.int64))
-
-    def _store(self, batches: Columns, stored: Spill) -> None:
-        rows = np.empty(len(batches["base_offset"]), dtype=STORED)
-        rows["offset"], rows["span"] = batches["base_offset"], batches["last_offset"] - batches["base_offset"]
-        rows["sequence"], rows["epoch"] = batches["base_sequence"], batches["producer_epoch"]
-        for name in ("position", "producer_id", "segment", "size", "attributes"):
-            rows[name] = batches[name]
-        self.transactional = self.transactional or bool((rows["attributes"] & TRANSACTIONAL_FLAG).any())
-        stored.append(np.full(len(rows), self._task.number), rows)
-
-    def _take(self, found: IdentityColumns) -> None:
-        seen = found.offsets >= self._start
-        if not self._begun and seen.any():
-            # of a message set of magic 0 or 1 the batch has the last offset only
-            self.base, self._begun = int(found.offsets[seen].min()), True
-        offsets = found.offsets - self.base
-        kept = seen & (offsets >= 0) & (offsets < 1 << OFFSET_BITS)
-        self._too_far += int(np.count_nonzero(seen & ~kept))
-        rows = np.empty(int(np.count_nonzero(kept)), dtype=IDENTIFIED)
-        rows["high"] = found.identities[kept, 0] ^ np.uint64(self._task.topic)
-        rows["low"] = found.identities[kept, 1]
-        rows["key"] = found.keys[kept]
-        rows["place"] = places(self._task.number, offsets[kept], found.null_values[kept])
-        self._whole += int(np.count_nonzero(found.whole[kept]))
-        before, self.records = self.records, self.records + len(rows)
-        first = -before % CUT_RECORDS
-        self.cuts += rows["place"][first::CUT_RECORDS].tolist()
-        self._held.append(rows)
-        if sum(map(len, self._held)) >= _HELD_ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what is held."""
-        if self._held:
-            rows = np.concatenate(self._held)
-            bits = self._task.buckets
-            numbers = (rows["high"] >> self._shift).astype(np.int64) if bits else np.zeros(len(rows), dtype=np.int64)
-            self._task.identified.append(numbers, rows)
-            self._held = []
-
-    def counts(self) -> SideCounts:
-        """Return what was counted."""
-        return SideCounts(self.records, self._undecoded, self._whole, self._appended, self._too_far)

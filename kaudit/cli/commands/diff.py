@@ -53,6 +53,15 @@ class LedgerOptions(RecordOptions, frozen=True, kw_only=True):
             help="The copies of topics that match are called so; default: CLUSTER.topic, or the same name. Repeatable.",
         ),
     ] = None
+    windows: Annotated[
+        str | None,
+        typer.Option(
+            "--windows",
+            metavar="DURATION",
+            help="First compare counts and digests of the records of each window of event time, such as 10m, and then only the records of "
+            "windows that differ.",
+        ),
+    ] = None
     translate_group: Annotated[
         list[str] | None,
         typer.Option(

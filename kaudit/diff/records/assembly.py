@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kaudit.diff.records.ledger import LedgerBuilder, Side, TopicPair, pair_grou
 from kaudit.diff.records.matching import Begins, Bounds, Rows
 from kaudit.diff.records.side import COPIED, GROUPED, NO_GROUPS, PLACED, descents, sorted_rows
 from kaudit.diff.records.topics import Pairing
+from kaudit.diff.records.windows import ORDER_CROSSES, Narrowed
 from kaudit.model.ledger import SideCounts, TopicLedger
 from kaudit.reading.content_rows import NO_KEY
 from kaudit.reading.record_content import mixed
@@ -34,6 +36,8 @@ class Assembly(Struct, frozen=True):
     identity: str
     read_committed: bool
     read: tuple[Sequence[ReadPartition], Sequence[ReadPartition]]
+    narrowed: Narrowed | None = None
+    """What was not read again, as both sides have the same."""
 
     @property
     def partitions(self) -> int:
@@ -71,6 +75,10 @@ class Assembly(Struct, frozen=True):
             counted += bucket.counted
             for side, own in zip(bounds, bucket.bounds, strict=True):
                 side.merge(own)
+        if self.narrowed is not None:
+            source, target = (each.at(self.narrowed.ends()) for each in self.narrowed.equal)
+            bounds[0].include(source, target)
+            bounds[1].include(target, source)
         return MatchedBucket(bounds, counted)
 
     def begins(self, found: MatchedBucket) -> Begins:
@@ -87,15 +95,52 @@ class Assembly(Struct, frozen=True):
         for counted in found.counted:
             builders[of_number[counted.number]].add_counted(counted)
         removed = _removed(placed, source, target, cuts[0])
-        for rows, own_removed in sorted_rows(placed, removed):
+        crossing: set[int] = set()
+        for rows, own_removed in self._in_order(placed, removed, cuts[0], 0):
             for index, own in _by_pair(rows, of_number):
                 builders[index].add_source(own, own_removed)
+                crossing |= {index} if self._crosses(own) else set()
         _order(placed, builders, of_number)
         removed = _removed(copied, target, source, cuts[1])
-        for rows, own_removed in sorted_rows(copied, removed):
+        for rows, own_removed in self._in_order(copied, removed, cuts[1], 1):
             for index, own in _by_pair(rows, of_number):
                 builders[index].add_target(own, own_removed)
-        return [builder.ledger(self._topics(pairing)) for builder, pairing in zip(builders, self.pairings, strict=True)]
+        return [
+            self._with_windows(index, builder.ledger(self._topics(self.pairings[index])), crosses=index in crossing)
+            for index, builder in enumerate(builders)
+        ]
+
+    def _in_order(
+        self, spill: Spill, removed: Spill, cuts: NDArray[np.uint64], side: int
+    ) -> Iterator[tuple[Rows, Rows]]:
+        """Yield all rows of a side in the order of its places, those of equal windows too."""
+        if self.narrowed is None:
+            yield from sorted_rows(spill, removed)
+            return
+        own, other = self.narrowed.equal[side], self.narrowed.equal[1 - side]
+        edges = [0, *own.ranks(cuts).tolist(), int(own.before[-1])]
+        for number, (first, stop) in enumerate(pairwise(edges)):
+            ranks = np.arange(first, stop)
+            equal = np.empty(len(ranks), dtype=spill.dtype)
+            equal["place"], equal["other"], equal["key"] = own.at(ranks), other.at(ranks), NO_KEY
+            if "earlier" in spill.dtype.names:
+                equal["earlier"] = NOWHERE
+            rows = np.concatenate([spill.read(number), equal])
+            yield rows[np.argsort(rows["place"], kind="stable")], removed.read(number)
+
+    def _crosses(self, rows: Rows) -> bool:
+        """Whether a record of PLACED lies among others of equal windows in the target than in the source."""
+        if self.narrowed is None:
+            return False
+        rows = rows[(rows["other"] != NOWHERE) & (numbers_of(rows["place"]) == numbers_of(rows["other"]))]
+        source, target = self.narrowed.equal
+        return not np.array_equal(source.ranks(rows["place"]), target.ranks(rows["other"]))
+
+    def _with_windows(self, index: int, ledger: TopicLedger, *, crosses: bool) -> TopicLedger:
+        if self.narrowed is None:
+            return ledger
+        windows = self.narrowed.windows[index]
+        return replace(ledger, windows=replace(windows, compared_whole=ORDER_CROSSES) if crosses else windows)
 
     def _topics(self, pairing: Pairing) -> TopicPair:
         numbers = set(pairing.numbers.values())

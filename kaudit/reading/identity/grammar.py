@@ -58,6 +58,11 @@ class Identity(Struct, frozen=True):
         return any(part.of is Of.TIMESTAMP for part in self.parts)
 
     @property
+    def is_timed(self) -> bool:
+        """Whether equal records have equal timestamps: by each choice."""
+        return all(Part(Of.TIMESTAMP) in choice for choice in self.choices)
+
+    @property
     def is_whole(self) -> bool:
         """Whether every part is one that all records have: key, value, headers, timestamp."""
         return all(part.of in _EVERY for part in self.parts)

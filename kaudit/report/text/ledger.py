@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.model.ledger import LedgerResult, RecordRange, RepeatedRange, TopicLedger
+from kaudit.model.json_record import rfc3339
+from kaudit.model.ledger import LedgerResult, RecordRange, RepeatedRange, TopicLedger, WindowCounts
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import plural, span
+from kaudit.report.text.formatting import duration, plural, span
 from kaudit.report.text.not_checked import text_of, unchecked_sections
 from kaudit.report.text.table import explain_lines, finding_sections, hidden_lines
 from kaudit.results.scope import size
@@ -30,6 +31,24 @@ def _answer(ledger: TopicLedger, console: Console) -> Iterator[str]:
     lead = console.paint(f"{visible(ledger.source)} -> {visible(ledger.target)}: ", Style.WARNING)
     yield from console.wrap(answer(ledger), lead=lead, indent="    ")
     yield from console.wrap(_context(ledger), lead="  ", indent="    ")
+    if ledger.windows is not None:
+        yield from console.wrap(windows_text(ledger.windows), lead="  ", indent="    ")
+
+
+def windows_text(windows: WindowCounts) -> str:
+    """Return which windows of event time differ, with the records of source and target in the first of them."""
+    shown = [
+        f"{rfc3339(each.start) if each.start is not None else 'no timestamp'}: {plural(each.source_records, 'record')} of the source, {each.target_records:,} of the target"
+        for each in windows.differences[:_MOST_NAMED]
+    ]
+    more = [f"{windows.differing - len(shown):,} more"] if windows.differing > len(shown) else []
+    places = f" ({'; '.join([*shown, *more])})" if shown else ""
+    how = (
+        "the ledger has read these alone"
+        if windows.compared_whole is None
+        else f"all was compared: {windows.compared_whole}"
+    )
+    return f"{windows.differing:,} of {plural(windows.windows, 'window')} of {duration(windows.milliseconds / 1000)} differ{places}; {how}"
 
 
 def answer(ledger: TopicLedger) -> str:
