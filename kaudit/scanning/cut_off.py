@@ -71,11 +71,22 @@ def leaders_if_needed(
     is_cut = history is not None and bool(history.cuts)
     if not is_cut and (compared is None or compared.comparison.relation is not Relation.DIVERGED):
         return {}
+    return who_led(replicas, {}, metadata, open_source)
+
+
+def who_led(
+    replicas: Sequence[PartitionAudit],
+    histories: _Histories,
+    metadata: Sequence[PartitionDirectory],
+    open_source: OpenSource,
+) -> Mapping[int, int]:
+    """Return the id of the broker that led under each leader epoch, by lines of brokers and by `metadata`; of no one known, nothing."""
+    directory = replicas[0].directory
+    history = histories.get((directory.topic, directory.partition))
+    named = {} if history is None else {own.leader_epoch: own.broker.removeprefix("broker ") for own in history.leaders}
     partition_leaders = import_module("kaudit.audits.replicas.partition_leaders")  # few audits ask who led: 5 ms
-    leaders: Mapping[int, int] = partition_leaders.leaders_by_epoch(
-        metadata, directory.topic_id, directory.partition, open_source
-    )
-    return leaders
+    recorded = partition_leaders.leaders_by_epoch(metadata, directory.topic_id, directory.partition, open_source)
+    return {**{epoch: int(broker) for epoch, broker in named.items() if broker.isdecimal()}, **recorded}
 
 
 def by_lines_alone(

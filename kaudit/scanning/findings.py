@@ -39,7 +39,7 @@ from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.cut_off import dated_ahead, leaders_if_needed, what_was_cut_off
+from kaudit.scanning.cut_off import dated_ahead, leaders_if_needed, what_was_cut_off, who_led
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import compared_replicas, other_copies
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
@@ -127,8 +127,10 @@ def partition_findings(
     Returns the findings in their order and without incidents, and how many are left out because of the time asked for.
     """
     changes = other_copies(replicas, open_source)
-    compared = compared_replicas(replicas, scan.copies, open_source)
     logged = {} if scan.events is None else scan.events.histories
+    compared = compared_replicas(
+        replicas, scan.copies, open_source, lambda: who_led(replicas, logged, scan.metadata, open_source)
+    )
     leaders = leaders_if_needed(replicas, compared, logged, scan.metadata, open_source)
     compared = None if compared is None else replace(compared, leaders=leaders)
     cuts = what_was_cut_off(replicas, compared, logged, leaders, open_source)

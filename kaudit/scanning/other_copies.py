@@ -1,6 +1,6 @@
 """What other copies of a partition show: whose they are, and which records a new leader began without."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -66,7 +66,10 @@ def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> li
 
 
 def compared_replicas(
-    parts: Sequence[PartitionAudit], copies: Sequence[BrokerCopies], open_source: OpenSource
+    parts: Sequence[PartitionAudit],
+    copies: Sequence[BrokerCopies],
+    open_source: OpenSource,
+    who_led: Callable[[], Mapping[int, int]],
 ) -> ReplicaEvidence | None:
     """Compare the copies of one partition, those that can be compared; None where there are no two of them.
 
@@ -101,6 +104,7 @@ def compared_replicas(
         [],
         SideFileReader(open_source),
         says_compacted=any(part.compacted for part in same),
+        who_led=who_led,
     )
 
 

@@ -1,6 +1,7 @@
 """What a scan says of accidents that were played on real brokers, beside what the producers were told and a consumer reads."""
 
 import shutil
+import struct
 
 import pytest
 
@@ -52,3 +53,35 @@ def test_what_logs_say_of_a_partition_that_the_copy_leaves_out_is_a_note(tmp_pat
         checkpoint.unlink()
     severities = {finding.code: finding.severity for finding in kaudit.scan(place).findings}
     assert severities["KA612"] is Severity.WARNING
+
+
+def before_the_first_write(place):
+    """Cut the new leader's batches off its log and its follower's, and drop what else shows its leader epoch: so it was right after the election."""
+    for name in ("b2", "b3"):
+        directory = place / name / "payments-0"
+        (segment,) = directory.glob("*.log")
+        content, position = segment.read_bytes(), 0
+        while (head := struct.unpack_from(">qii", content, position))[2] == 0:  # base offset, size, leader epoch
+            position += 12 + head[1]
+        segment.write_bytes(content[:position])
+        for path in directory.iterdir():
+            if path != segment and path.name != "partition.metadata":
+                path.unlink()
+        (place / name / "replication-offset-checkpoint").unlink()
+
+
+def test_who_leads_is_what_the_controller_says(tmp_path):
+    place = unpacked("acks1-failover", tmp_path) / "old-leader-down"
+    before_the_first_write(place)
+    for path in place.glob("*.log"):
+        path.unlink()
+
+    def lost():
+        findings = [finding for finding in kaudit.scan(place).findings if finding.topic == "payments"]
+        return [(each.code, each.impact.records_lost_at_most) for each in findings if each.code == "KA601"]
+
+    # as the old leader acknowledged, and nobody else has: 90 (truth.json); of the idempotent producer nothing was open
+    assert lost() == [("KA601", 90)]
+    for directory in place.glob("b*/__cluster_metadata-0"):
+        shutil.rmtree(directory)
+    assert lost() == []  # a follower that lags looks the same

@@ -1,6 +1,6 @@
 """The copies of one partition compared: what `diff` shows of them, and what a scan reports."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -20,23 +20,26 @@ from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT, LEADER_EPOCH_CHE
 from kaudit.source.layout import PartitionDirectory
 
 
-def compare_copies(
+def compare_copies(  # noqa: PLR0913 - independent inputs
     readers: Mapping[str, ReplicaReader],
     copies: Sequence[BrokerReplicas],
     missing_on: Sequence[str],
     files: SideFileReader,
     *,
     says_compacted: bool,
+    who_led: Callable[[], Mapping[int, int]] = dict,
 ) -> ReplicaEvidence | None:
     """Compare the copies of a partition, by their names; None where not all could be read whole.
 
     `copies` says which of `readers` are of one broker, `missing_on` which replicas lack the partition. `files` reads what lies beside
-    the logs, and the logs again where they differ.
+    the logs, and the logs again where they differ. `who_led` as `compare_partition` has it.
     """
     open_source = files.open_source
     holders = {name: reader.directory for name, reader in readers.items()}
     checkpoints = _leader_epochs(holders, files)
-    comparison, last = compare_partition(readers, checkpoints, missing_on, copies, says_compacted=says_compacted)
+    comparison, last = compare_partition(
+        readers, checkpoints, missing_on, copies, says_compacted=says_compacted, who_led=who_led
+    )
     if any(reader.unreadable for reader in readers.values()):
         return None
     marks = _high_watermarks(holders, files)

@@ -33,7 +33,8 @@ def of_one_log(directories: Iterable[PartitionDirectory]) -> list[list[Partition
     """Group a partition's directories by the log that they may be copies of, in the order of the first of each group.
 
     Those of two clusters, of two topics of one name, or in use on two disks of one broker are copies of different logs. An id that is
-    not known contradicts nothing.
+    not known contradicts nothing, but a broker has a partition once: two in use under one broker id are no replicas, and without the
+    id of the cluster or the directory nothing shows that they are one log at two times.
     """
     groups: list[list[PartitionDirectory]] = []
     for directory in directories:
@@ -51,6 +52,8 @@ def _may_be_one(one: PartitionDirectory, other: PartitionDirectory) -> bool:
         ids.append((one.identity.cluster_id, other.identity.cluster_id))
         if one.identity.broker_id == other.identity.broker_id and _is_in_use(one) and _is_in_use(other):
             ids.append((one.identity.directory_id, other.identity.directory_id))
+            if one.log_dir != other.log_dir and None in (one.identity.key, other.identity.key):
+                return False
     return all(None in pair or pair[0] == pair[1] for pair in ids)
 
 

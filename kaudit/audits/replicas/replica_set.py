@@ -1,6 +1,6 @@
 """All replicas of one partition side by side: where they agree and diverge, and what brokers would truncate."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import combinations, pairwise
 from typing import TypeVar
@@ -83,18 +83,20 @@ def _note_last(last: dict[str, ReplicaBatch], windows: Mapping[str, Columns], fi
             last[name] = batch_at(rows, below - 1)
 
 
-def compare_partition(
+def compare_partition(  # noqa: PLR0913 - independent inputs
     readers: Mapping[str, ReplicaReader],
     checkpoints: Mapping[str, LeaderEpochCheckpoint],
     missing_on: Sequence[str],
     copies: Sequence[BrokerReplicas],
     *,
     says_compacted: bool,
+    who_led: Callable[[], Mapping[int, int]] = dict,
 ) -> tuple[PartitionComparison, dict[str, ReplicaBatch]]:
     """Compare the copies of one partition; `checkpoints` are their leader-epoch-checkpoints, those that parse.
 
     `copies` are those of `readers` that are one broker's. The batches returned are each replica's last before the first
-    difference of the replicas.
+    difference of the replicas. `who_led` is asked for the broker that led under each leader epoch where a copy without a checkpoint
+    does not show whether its broker led last.
     """
     directory = next(iter(readers.values())).directory
     compacted = says_compacted or _is_compacted(readers)
@@ -112,6 +114,8 @@ def compare_partition(
         for entry in copies
         for pair in pairwise(entry.replicas)
     ]
+    if len({ends[name] for name in replicas}) > 1 and any(name not in checkpoints for name in replicas):
+        epochs |= _of_newest_leader({name: readers[name] for name in replicas}, epochs, who_led())
     reference = max(replicas, key=lambda name: (_last_epoch(epochs[name]), ends[name], -replicas.index(name)))
     relations = _relations(replicas, reference, diverged, gaps, ends)
     divergences = [divergence for pair, divergence in diverged.items() if earlier.isdisjoint(pair)]
@@ -143,6 +147,21 @@ def compare_partition(
         ),
         last,
     )
+
+
+def _of_newest_leader(
+    readers: Mapping[str, ReplicaReader], epochs: Mapping[str, Sequence[EpochEntry]], leaders: Mapping[int, int]
+) -> dict[str, list[EpochEntry]]:
+    """Return the leader epochs of the copy whose broker led last, if it shows no batch of then: its epoch begins at its log's end."""
+    newest = max(leaders, default=None)
+    return {
+        name: [*epochs[name], EpochEntry(newest, reader.end_offset)]
+        for name, reader in readers.items()
+        if newest is not None
+        and reader.directory.identity is not None
+        and reader.directory.identity.broker_id == leaders[newest]
+        and _last_epoch(epochs[name]) < newest
+    }
 
 
 def _is_compacted(readers: Mapping[str, ReplicaReader]) -> bool:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kaudit.broker.producer_state.rules import (
     SHORTEST_EXPIRY_MS,
+    begins_anew,
     explains,
     in_sequence,
     is_ahead,
@@ -136,7 +137,9 @@ class _BatchAudit:
         """A broker adopts a new epoch that begins at 0 only."""
         if self.producer.sequences_count and starts_above_zero(self.batch.first_sequence):
             self._report_missing(ObservationKind.BUMP_NONZERO, self.batch.first_sequence)
-        elif not self.state.flags & TV2:
+        elif not self.state.flags & TV2 or begins_anew(
+            self.epoch, self.state.epoch, bool(self.state.flags & ABORT_BUMPED)
+        ):
             kind = ObservationKind.RESTART_BUMP if self.is_transactional else ObservationKind.CLIENT_BUMP
             self._report(kind)
         return self._add_batch(_without_batches(self.state, self.epoch, self.state.flags & ~MARKED_EPOCH))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kaudit.broker.producer_state.rules import (
     SHORTEST_EXPIRY_MS,
+    begins_anew,
     explains,
     in_sequence,
     is_ahead,
@@ -32,7 +33,7 @@ from kaudit.broker.producer_state.rules import (
 )
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE
 from kaudit.model.columns import Columns
-from kaudit.model.producer_state import EXHAUSTION_REPORTED, TV2
+from kaudit.model.producer_state import ABORT_BUMPED, EXHAUSTION_REPORTED, TV2
 from kaudit.reading.producer_grouping import Merged, of
 from kaudit.reading.rows import Rows
 
@@ -154,14 +155,19 @@ def _valid_epochs(columns: TransitionColumns) -> Mask:
 
 
 def _is_version_2_epoch(columns: TransitionColumns, runs: Numbers) -> Mask:
-    """Return for each of these runs whether its epoch is new where commits raise epochs: no event then (KIP-890)."""
+    """Return for each of these runs whether its epoch is new where transactions raise epochs: no event then (KIP-890)."""
     merged, commits = columns.merged, columns.version_2_commits
     groups, rows = merged.groups_of_runs(runs), merged.run_rows.take(runs)
     version_2 = commits.take(rows - runs) > commits.take(merged.marker_starts.take(groups))
     version_2 |= columns.before["flags"].take(groups) & TV2 != 0
-    is_new = is_new_epoch(merged.epochs.take(rows), columns.previous_epoch.take(rows))
-    raised: Mask = version_2 & columns.known_at(rows, groups) & is_new
-    return raised
+    epochs, previous = merged.epochs.take(rows).astype(np.int32), columns.previous_epoch.take(rows).astype(np.int32)
+    aborted = columns.before["flags"].take(groups) & ABORT_BUMPED != 0
+    inside = np.flatnonzero(rows > merged.starts.take(groups))
+    after = inside.compress(~merged.is_run.take(rows.take(inside) - 1))
+    aborted[inside] = False
+    aborted[after] = ~may_commit(merged.markers["type"].take(rows.take(after) - runs.take(after) - 1))
+    raised: Mask = version_2 & columns.known_at(rows, groups) & is_new_epoch(epochs, previous)
+    return raised & ~begins_anew(epochs, previous, aborted)
 
 
 def _is_explained(columns: TransitionColumns, runs: Numbers) -> Mask:

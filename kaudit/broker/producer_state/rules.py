@@ -105,6 +105,15 @@ def is_raising_abort(marker_epoch: N, current_epoch: N, committed: N) -> N:
     return (committed ^ True) & (marker_epoch > current_epoch)
 
 
+def begins_anew(epoch: N, current_epoch: N, raising_abort: N) -> N:
+    """Data after an abort that raised the epoch, `current_epoch`: with transaction version 2 every abort does (KIP-890).
+
+    Who aborted goes on with that epoch; initTransactions, which aborts what another instance left open, takes the next one. A producer
+    with transactions in other partitions may look the same in one of them.
+    """
+    return raising_abort & (epoch - current_epoch == 1)
+
+
 def marks_own_epoch(marker_epoch: N, current_epoch: N, last_sequence: N) -> N:
     """A marker of the epoch of the data it ends."""
     return (marker_epoch == current_epoch) & (last_sequence != NO_SEQUENCE)

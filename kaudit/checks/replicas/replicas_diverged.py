@@ -172,7 +172,7 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
             to_be_certain=_to_be_certain(found, names, impact),
             **_histories(found),
         ),
-        explanations=[*recreated_topic(found.topic_ids), _failed_leader(begins)],
+        explanations=[*recreated_topic(found.topic_ids), *_made_anew(found), _failed_leader(begins)],
         impact=impact,
         following=(inspect_replica(context, name, first),),
         absent=ABSENT,
@@ -255,7 +255,7 @@ def _what_follows(comparison: PartitionComparison, name: str, offset: int) -> st
 
 def _causes(found: ReplicaEvidence, difference: Difference, *, noticed: bool) -> list[Explanation]:
     epochs = {batch.leader_epoch for batch in difference.batches.values()}
-    causes = recreated_topic(found.topic_ids)
+    causes = [*recreated_topic(found.topic_ids), *_made_anew(found)]
     if len(epochs) > 1:
         causes.append(_failed_leader("the leader epochs differ there" if noticed else None))
     else:
@@ -270,6 +270,22 @@ def _causes(found: ReplicaEvidence, difference: Difference, *, noticed: bool) ->
     if difference.in_epoch_alone:
         causes.append(Explanation("a bit of the leader epoch flipped: the CRC does not cover it (KA009)"))
     return causes
+
+
+def _made_anew(found: ReplicaEvidence) -> list[Explanation]:
+    """Return the cause of a log that begins with its first offset under a newer leader epoch than other copies of the same topic id."""
+    comparison = found.comparison
+    if len(set(found.topic_ids.values())) != 1 or not any(
+        _begins_anew(comparison, name) for name in comparison.relations
+    ):
+        return []
+    first = comparison.leader_epochs[comparison.reference or ""][0]
+    return [
+        Explanation(
+            "the log was created twice under one topic id: its broker found the directory lost or empty, made it anew and led",
+            speaks_for=(f"the log of {comparison.reference} begins at offset 0 with leader epoch {first.epoch}",),
+        )
+    ]
 
 
 def _failed_leader(shown_by: str | None) -> Explanation:
@@ -316,7 +332,11 @@ def _led_by_others(found: ReplicaEvidence, names: Sequence[str]) -> list[int]:
 
 
 def _to_be_certain(found: ReplicaEvidence, names: Sequence[str], impact: Impact) -> str | None:
-    if impact.records_lost_at_most is not None or not (between := _led_by_others(found, names)):
+    if impact.records_lost_at_most is not None:
+        return None
+    if any(_begins_anew(found.comparison, name) for name in names):
+        return f"how long the log of {found.comparison.reference} had been before: its broker's server.log, or an older copy"
+    if not (between := _led_by_others(found, names)):
         return None
     leader = found.leaders.get(between[-1])
     return log_end_of(between[-1], None if leader is None else f"broker {leader}")

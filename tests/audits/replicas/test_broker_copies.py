@@ -169,3 +169,12 @@ def test_the_suggested_command_stands_whole_in_the_table(tmp_path):
     text = scan_text("table", audit(tmp_path), RenderOptions())
     assert f"\n  kaudit diff {tmp_path}/b1 {tmp_path}/b2\n" in text
     assert "2 replicas of 1 partition were given" in text
+
+
+def test_two_directories_of_one_broker_id_without_other_ids_are_no_replicas(tmp_path):
+    """A broker has a partition once: they are of two times or of two clusters, and no follower of one another."""
+    broker(history((0, 4)).write(tmp_path / "a"), 1, cluster=None)
+    broker(history((0, 2), (1, 1)).write(tmp_path / "b"), 1, cluster=None)
+    assert [finding.code for finding in audit(tmp_path).findings if finding.code.startswith("KA60")] == []
+    broker(tmp_path / "b", 2, cluster=None)
+    assert [finding.code for finding in audit(tmp_path).findings if finding.code.startswith("KA60")] == ["KA601"]

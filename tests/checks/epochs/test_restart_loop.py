@@ -3,9 +3,13 @@
 import pytest
 
 import kaudit
+from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Severity
+from kaudit.scanning.options import ScanOptions
 from tests.checks.epochs.distress import distress
 from tests.distress_sample import deliveries, instances, sessions
+from tests.live_brokers.accidents.judged import unpacked
 from tests.logs import Log, data, marker
 
 
@@ -59,3 +63,31 @@ def test_what_else_was_found_of_the_producer_is_the_same_incident(tmp_path, log,
     assert len(findings) > 1
     assert len({finding.incident for finding in findings}) == 1
     assert findings[0].incident is not None
+
+
+def version_2(count, gap):
+    """Transactions of version 2 (KIP-890): one is committed, then each is aborted; the next epoch is `gap` after the abort's."""
+    own, epoch = Log(), 0
+    for number in range(count):
+        own.append(data(7, epoch, 0, 2, transactional=True))
+        own.append(marker(7, epoch + 1, commit=number == 0))
+        epoch += 1 + (gap if number else 0)
+    return own
+
+
+def test_with_version_2_an_instance_begins_an_epoch_after_the_one_of_the_abort(tmp_path):
+    """As brokers 4.1.1 and their client write it: tests/data/accidents/restart-loop; who aborted goes on with the abort's epoch."""
+    (finding,) = distress(tmp_path / "again", "orders", version_2(8, 1))
+    assert (finding.code, finding.evidence["rises"]) == ("KA208", 6)
+    assert distress(tmp_path / "own", "orders", version_2(20, 0)) == []
+    # more transactions in between, in other partitions
+    assert distress(tmp_path / "elsewhere", "orders", version_2(20, 2)) == []
+
+
+@pytest.mark.parametrize("name", ["restart-loop", "two-instances"])
+def test_recorded_loops_of_version_2(tmp_path, name):
+    (moment,) = unpacked(name, tmp_path).iterdir()
+    (topic,) = (path.name for path in (moment / "b1").glob("[cs]*-0"))
+    for chunk_bytes in (None, 300):
+        result = scan(ScanOptions([str(moment / "b1" / topic)], chunk_bytes=chunk_bytes), SilentProgress())
+        assert [each.evidence["rises"] for each in result.findings if each.code == "KA208"] == [7]

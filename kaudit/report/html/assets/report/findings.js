@@ -94,13 +94,17 @@ export function showFinding(panel, page, finding, { position, step, close, link,
   );
 }
 
-/** @param {any} finding */
+/** Batches side by side, a line for each fact: the panel is narrow, and its lines are not scrolled sideways. @param {any} finding */
 function evidence({ evidence: model }) {
   if (!model) return null;
-  const rows = model.rows.map((/** @type {string[]} */ row, /** @type {number} */ at) =>
-    row.map((cell, column) => (at === model.marked && column === model.faulty ? h("mark", {}, cell) : at === model.marked ? h("strong", {}, cell) : cell)),
-  );
-  return h("section", {}, h("h3", {}, "Evidence"), table(model.headings, rows, { caption: "" }));
+  const [, ...facts] = model.headings;
+  const shown = (/** @type {string} */ cell, /** @type {number} */ at, /** @type {number} */ column) =>
+    at === model.marked && column === model.faulty ? h("mark", {}, cell) : at === model.marked ? h("strong", {}, cell) : cell;
+  const rows = facts.map((/** @type {string} */ fact, /** @type {number} */ number) => [
+    fact,
+    ...model.rows.map((/** @type {string[]} */ row, /** @type {number} */ at) => shown(row[number + 1] ?? "", at, number + 1)),
+  ]);
+  return h("section", {}, h("h3", {}, "Evidence"), table(["", ...model.rows.map((/** @type {string[]} */ row) => row[0])], rows));
 }
 
 /** The producer's state on both sides, in one table; a value that changed is marked. @param {any} finding */
