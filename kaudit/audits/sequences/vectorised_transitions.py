@@ -167,7 +167,8 @@ def _is_version_2_epoch(columns: TransitionColumns, runs: Numbers) -> Mask:
     aborted[inside] = False
     aborted[after] = ~may_commit(merged.markers["type"].take(rows.take(after) - runs.take(after) - 1))
     raised: Mask = version_2 & columns.known_at(rows, groups) & is_new_epoch(epochs, previous)
-    return raised & ~begins_anew(epochs, previous, aborted)
+    raised &= ~begins_anew(epochs, previous, aborted)
+    return raised
 
 
 def _is_explained(columns: TransitionColumns, runs: Numbers) -> Mask:

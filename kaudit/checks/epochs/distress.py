@@ -125,6 +125,10 @@ def _rises_evidence(found: RaisedEpochs, rule: str, account: _Account | None = N
     here = {found.first_epoch, *(rise.producer_epoch for rise in found.rises)}
     own = range(found.first_epoch + 1, found.last_epoch + 1)
     raised = found.last_epoch - found.first_epoch
+    records = _in_flight(found.rises[0]) + sum(
+        last + 1 for epoch, last in found.ends.items() if epoch in own and last != NO_SEQUENCE
+    )
+    is_certain = found.rises[0].is_transactional or (account is not None and account.written == records)
     return _RisesEvidence(
         rule=rule,
         observation=found.rises[0],
@@ -133,12 +137,11 @@ def _rises_evidence(found: RaisedEpochs, rule: str, account: _Account | None = N
         rises=len(found.rises),
         epochs_here=len(here),
         epochs_without_batch=raised + 1 - len(here),
-        records=_in_flight(found.rises[0])
-        + sum(last + 1 for epoch, last in found.ends.items() if epoch in own and last != NO_SEQUENCE),
+        records=records,
         first_timestamp=begun,
         last_timestamp=ended,
         per_minute=_per_minute(raised, begun, ended),
-        to_be_certain=_LOG_WITH_FAILURES if account is None and not found.rises[0].is_transactional else None,
+        to_be_certain=None if is_certain else _LOG_WITH_FAILURES,
         written_though_failed=None if account is None else account.written,
         not_written=None if account is None else account.not_written,
         failed=() if account is None else account.failed,
