@@ -38,6 +38,11 @@ _FILE_TIME_MS = 10_000
 """Clocks of brokers and controllers may differ this much, and archives keep whole or even seconds of file times."""
 
 
+def _oldest(part: PartitionAudit) -> int:
+    """Return the least timestamp of a partition's records."""
+    return part.counts.min_timestamp if part.counts.min_timestamp >= 0 else _NEVER_MS
+
+
 class BlockAudit(Struct):
     """One history, and its partitions by their numbers among all."""
 
@@ -53,7 +58,7 @@ class BlockAudit(Struct):
         yield from find_shared_blocks(self.blocks.steps, self.blocks.coverage, self._ids())
 
     def unallocated(self) -> Iterator[tuple[int, UnallocatedId]]:
-        """Yield the ids that no block holds, each with the number of the first partition that has it."""
+        """Yield the ids that no block holds, each with the number of the partition in which it is placed."""
         blocks = self.blocks
         outside = [found.producer_id for found in self._find(self._ids(), None)]
         wanted = np.array(outside[:_MAX_PLACED_IDS], dtype=np.int64)
@@ -87,10 +92,13 @@ class BlockAudit(Struct):
         return find_unallocated(blocks.history, blocks.coverage, ids, times, complete=blocks.complete)
 
     def _first_batches(self, wanted: NDArray[np.int64], *, negative: bool) -> dict[int, tuple[int, FirstBatch]]:
-        """Find each id's first batch in the first partition that has it; negative ids wherever they are."""
+        """Find each id's first batch in the partition of those that have it whose records are the oldest; negative ids wherever they are.
+
+        Names do not count, so that a copy with other names has the same findings.
+        """
         asked: list[tuple[int, Questions]] = []
         missing = wanted
-        for number, part in self.parts.items():
+        for number, part in sorted(self.parts.items(), key=lambda item: _oldest(item[1])):
             has = np.isin(missing, part.producer_ids)
             # only an exhausted counter hands out ids below 0, which rows do not keep
             questions = Questions(first_of=missing[has], negative=negative and part.counts.without_producer > 0)

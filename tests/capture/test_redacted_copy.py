@@ -3,6 +3,7 @@
 import re
 import shutil
 import struct
+import tarfile
 from collections import Counter
 from pathlib import Path
 
@@ -293,3 +294,15 @@ def test_a_transactional_id_stays_in_its_partition_and_its_application():
         assert coordinator_partition(name, 7) == coordinator_partition(hashed, 7)
         assert (application_of(name) is None) == (application_of(hashed) is None)
     assert application_of(hashes[1]) == application_of(hashes[2]) != application_of(hashes[3])
+
+
+@pytest.mark.parametrize("directory", ["expiry", "main"])
+def test_what_brokers_wrote_has_the_findings_of_the_original(tmp_path, directory):
+    """Ids that no block holds are in many of its partitions (KA401): which one is named may not depend on their names."""
+    with tarfile.open("tests/data/oracle/4.2.0/logdir.tar.xz") as archive:
+        archive.extractall(tmp_path / "recorded", filter="data")
+    (original,) = (tmp_path / "recorded").rglob(directory)
+    copied(original, tmp_path / "copy")
+    found = findings(original, Redactor(SECRET).topic)
+    assert findings(tmp_path / "copy") == found
+    assert "KA401" in {code for code, *_ in found}

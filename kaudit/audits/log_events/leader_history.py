@@ -39,7 +39,8 @@ _STATES_RECOVERY: Final = frozenset({"became-leader-topic-id"})
 _CUTS: Final = frozenset(
     {
         *("truncated", "truncated-old", "truncated-leader-epoch", "truncated-high-watermark"),
-        *("truncated-to-high-watermark", "truncated-unknown-epoch", "fetch-offset-reset-end", *_STATE_HIGH_WATERMARK),
+        *("truncated-to-high-watermark", "truncated-unknown-epoch", *_STATE_HIGH_WATERMARK),
+        *("fetch-offset-reset-end", "fetch-offset-reset-end-old"),
     }
 )
 _RECOVERS: Final = "segment-recovered"

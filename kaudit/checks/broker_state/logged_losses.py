@@ -138,6 +138,8 @@ def records_given_up(context: Context, evidence: Evidence) -> Iterator[Finding]:
 
 _HELD_TWICE = "duplicate-log-directories"
 _NOT_LOADED = ("logs-not-loaded", _HELD_TWICE)
+_NOT_TRUNCATED = ("truncation-not-allowed", "truncation-not-allowed-topic")
+_RESET_TO_END = ("fetch-offset-reset-end", "fetch-offset-reset-end-old", "fetch-offset-reset-end-brackets")
 _CUTS = {
     "truncated-below-high-watermark": (
         Severity.ERROR,
@@ -146,11 +148,14 @@ _CUTS = {
     "high-watermark-lowered": (Severity.WARNING, "cut its log off so far that its high watermark went back"),
     "truncated-fully": (Severity.WARNING, "gave up its log, and begins again at its leader's log start"),
     "fetch-offset-reset-start": (Severity.WARNING, "gave up its log, and begins again at its leader's log start"),
-    "fetch-offset-reset-end": (Severity.WARNING, "cut its log off at its leader's end, which lay before its own"),
+    **dict.fromkeys(_RESET_TO_END, (Severity.WARNING, "cut its log off at its leader's end, which lay before its own")),
     "fetch-partition-failed": (Severity.WARNING, "stopped replicating after an error"),
-    "truncation-not-allowed": (
-        Severity.ERROR,
-        "has records that its leader does not have, and its broker stopped rather than cut them off: the topic allows no unclean election",
+    **dict.fromkeys(
+        _NOT_TRUNCATED,
+        (
+            Severity.ERROR,
+            "has records that its leader does not have, and its broker stopped rather than cut them off: the topic allows no unclean election",
+        ),
     ),
     "fetched-damaged-records": (Severity.ERROR, "gets damaged records from its leader, and does not get further"),
     **dict.fromkeys(
@@ -227,14 +232,17 @@ _RULES = {
         ),
         _FAILED,
     ),
-    **dict.fromkeys(("truncated-fully", "fetch-offset-reset-start", "fetch-offset-reset-end"), _REFETCHING),
+    **dict.fromkeys(("truncated-fully", "fetch-offset-reset-start", *_RESET_TO_END), _REFETCHING),
     **dict.fromkeys(("segments-deleted-below-start", "segments-deleted-in-recovery"), _RECOVERING),
     **dict.fromkeys(("quorum-truncated-committed", "metadata-truncated-committed"), _RAFT),
     **dict.fromkeys(("consumer-record-invalid", "consumer-batch-invalid"), _CONSUMING),
     "fetched-damaged-records": "a follower checks the CRC of what it fetches, and fetches it again and again where it does not match "
     "(ReplicaFetcherThread.processPartitionData)",
-    "truncation-not-allowed": "a broker stops rather than cut off what its leader lacks, where unclean.leader.election.enable is false "
-    "(before KIP-101's truncation: ReplicaFetcherThread.handleOffsetOutOfRange)",
+    **dict.fromkeys(
+        _NOT_TRUNCATED,
+        "a broker stops rather than cut off what its leader lacks, where unclean.leader.election.enable is false "
+        "(before KIP-101's truncation: ReplicaFetcherThread.handleOffsetOutOfRange)",
+    ),
     "log-marked-stray": "a broker that starts renames logs to -stray that the cluster's metadata does not place on it, and deletes them later "
     "(LogManager.isStrayReplica; KAFKA-14616)",
 }

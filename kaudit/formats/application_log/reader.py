@@ -275,11 +275,14 @@ _CONTEXTS: Final = (
     ("|", re.compile(r"\|([^|#]{1,250})#(?:producer|consumer)-\d{1,10}\|"), ("client_id",)),
     ("clientId", re.compile(r"\bclientId(?:=|: )([^,\]]{1,250})[,\]]"), ("client_id",)),
     ("ransactionalI", re.compile(r"(?:\btransactionalId=|\[TransactionalId )([^,\]'][^,\]]{0,249})[,\]]"), ("transactional_id",)),
+    ("stream-thread [", re.compile(r"\bstream-thread \[([^\]\n]{1,240})\]"), ("client_id",)),
     ("transactional_id=", re.compile(r"[{,]transactional_id=([^,}]{1,250})[,}]"), ("transactional_id",)),
     ("transactionalId='", re.compile(r"\btransactionalId='([^']{1,250})'"), ("transactional_id",)),
 )  # fmt: skip
 """Fields in the context that a logger puts before its messages, and words without which a line has none: patterns match only the message."""
 _NUMBERS: Final = frozenset({"partition", "broker_id"})
+_SUFFIXES: Final = {"stream-thread [": "-producer"}
+"""What Kafka Streams adds to a thread's name to name the client."""
 
 
 def match_entry(lines: Sequence[bytes], triggers: Mapping[int, Sequence[int]], patterns: PatternSet) -> Matched | None:
@@ -307,8 +310,10 @@ def match_entry(lines: Sequence[bytes], triggers: Mapping[int, Sequence[int]], p
     error = values.get("error") or (thrown if thrown is not None and is_known(thrown) else None)
     event = refusal(event, error)
     values["error"] = error or error_of(event) or thrown
-    values = _with_context(_text(lines[0]), values)
-    return event, pattern, _with_context(_text(lines[index]), values) if index else values
+    for at in dict.fromkeys((0, index, *range(1, index))):
+        if not _is_code(lines, at):
+            values = _with_context(_text(lines[at]), values)
+    return event, pattern, values
 
 
 def _text(line: bytes) -> str:
@@ -336,6 +341,6 @@ def _with_context(head: str, values: dict[str, Any]) -> dict[str, Any]:
         if word not in head or all(name in values for name in names):
             continue
         if found := expression.search(head):
-            read = zip(names, found.groups(), strict=True)
+            read = zip(names, (text + _SUFFIXES.get(word, "") for text in found.groups()), strict=True)
             values = {name: int(value) if name in _NUMBERS else value for name, value in read} | values
     return values

@@ -13,7 +13,7 @@ from kaudit.model.finding import Severity
 from kaudit.model.logged_incidents import AbortedRecords, Consequence, LoggedIncident, Outcome
 from kaudit.source.layout import PartitionDirectory
 from tests.audits.log_events.made import event
-from tests.checks.broker_state.lines import initialized, line, reported
+from tests.checks.broker_state.lines import initialized, line, reported, sender
 from tests.logs import Log, data, marker
 
 COORDINATOR = "kafka.coordinator.transaction.TransactionCoordinator"
@@ -137,3 +137,19 @@ def test_of_several_aborts_the_nearest_to_the_line_is_meant(zone_known, at, foun
     told = with_transaction(incident, [markers], {8: CoordinatorEntry("app", value, 5)})
     assert told.timeout_ms == 3000
     assert list(told.aborted) == [AbortedRecords("tv2", 0, *offsets) for offsets in found]
+
+
+def test_a_thread_of_streams_and_its_client_are_one_producer(tmp_path):
+    """apache/kafka#23204: the client says why it stops, and its thread what it was doing."""
+    thread = "orders-app-StreamThread-1"
+    error = "org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a transactional operation in an invalid state."
+    lines = [
+        sender(f"Transiting to fatal error state due to {error}", 0, "ERROR", f"{thread}-producer"),
+        line("stream-client [orders-app] Encountered the following exception", 1, "ERROR", "org.apache.kafka.streams.KafkaStreams"),
+        f"org.apache.kafka.streams.errors.StreamsException: Error encountered trying to commit a transaction [stream-thread [{thread}]]",
+        "\tat org.apache.kafka.streams.processor.internals.StreamsProducer.commitTransaction(StreamsProducer.java:270)",
+        f"Caused by: {error}",
+    ]  # fmt: skip
+    (found,) = reported(transaction_rolled_back, tmp_path, client=lines)
+    shown = found.evidence.to_dict()
+    assert (shown["client_id"], shown["lines"]) == (f"{thread}-producer", 2)

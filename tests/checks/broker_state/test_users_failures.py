@@ -115,6 +115,38 @@ LOGGED = {
         "KA815",
         "gets damaged records from its leader",
     ),
+    "connect-task-killed": (
+        "client",
+        ("06:34:01.044 [task-thread-go-source-0] o.a.k.c.r.WorkerTask ERROR - WorkerSourceTask{id=go-source-0} Task threw an uncaught and "
+        "unrecoverable exception. Task is being killed and will not recover until manually restarted "
+        "org.apache.kafka.connect.errors.ConnectException: Unrecoverable exception from producer send callback\n"
+        "Caused by: org.apache.kafka.common.errors.TimeoutException: Topic go-topic not present in metadata after 60000 ms."),
+        "KA814",
+        "gave up records",
+    ),
+    "truncation-not-allowed-0.10": (
+        "server",
+        line(
+            "[ReplicaFetcherThread-0-1], Halting because log truncation is not allowed for topic t, Current leader 1's latest offset 0 is "
+            "less than replica 2's latest offset 151",
+            0,
+            "FATAL",
+            FETCHER,
+        ),
+        "KA815",
+        "its broker stopped rather than cut them off",
+    ),
+    "fetch-offset-reset-0.10": (
+        "server",
+        line(
+            "[ReplicaFetcherThread-0-1], Replica 2 for partition [t,4] reset its fetch offset from 9 to current leader 1's latest offset 5",
+            0,
+            "WARN",
+            FETCHER,
+        ),
+        "KA815",
+        "a replica of t-4 cut its log off at its leader's end",
+    ),
     "damaged-for-a-consumer": (
         "client",
         line("Fetch failed", 0, "ERROR", "app.Main") + "\norg.apache.kafka.common.KafkaException: Received exception when fetching the next "
