@@ -123,7 +123,6 @@ def _facts(result: ScanResult, shown: Sequence[Finding]) -> Iterator[tuple[str, 
     yield "read", extent(result).removeprefix("in ")
     yield "batches", f"{summary.batches:,}"
     yield "records", f"{summary.records:,}"
-    yield "producer ids of partition replicas", f"{summary.producers:,}"
     if result.coverage:
         yield "offsets", coverage_sentence(result.coverage)
     yield "rules of", rules_text(result.broker_version)
