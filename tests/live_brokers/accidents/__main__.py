@@ -89,12 +89,12 @@ def play(name: str, chosen: Play) -> None:
 
 
 def _cut(index: Path) -> None:
-    """Cut the index of a metadata log, allocated in advance with ten megabytes, as a clean stop does."""
+    """Cut the index of a metadata log, allocated in advance with ten megabytes, to what those of data are allocated with."""
     if index.stat().st_size > INDEX_BYTES:
         row = 8 if index.suffix == ".index" else 12
         used = len(index.read_bytes().rstrip(b"\0"))
         with index.open("r+b") as data:
-            data.truncate(-(-used // row) * row)
+            data.truncate(max(-(-used // row), INDEX_BYTES // row) * row)
 
 
 def _nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:
