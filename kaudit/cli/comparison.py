@@ -100,7 +100,7 @@ def _compare_replicas(request: AuditRequest, replicas: Sequence[Replica], engine
 
 def _write_digests(comparison: DiffOptions, options: ScanOptions) -> int:
     """Write the fingerprint of the one directory among the paths; return the exit code."""
-    documents, sites = _sorted(options.paths)
+    documents, sites = documents_and_sites(options.paths)
     if len(sites) != 1 or len(documents) > 1:
         raise UsageError("--fingerprint takes one directory, and at most one fingerprint to compare it with")
     targets = split_formats(comparison.output.output_format or ["json"], comparison.output.output)
@@ -110,15 +110,15 @@ def _write_digests(comparison: DiffOptions, options: ScanOptions) -> int:
     other = _read(documents[0]) if documents else None
     site, reading = name_replicas(sites, {})[0], replace(options, paths=sites)
     each = choose_engine(comparison.engine).each_partition
-    with _progress(comparison) as progress:
+    with progress_of(comparison) as progress:
         made = fingerprints.fingerprint(reading, site, progress, other, each=each)
     write_pieces(file, write_fingerprint(made))
-    return _closed(made.not_audited, incomplete=made.incomplete)
+    return closed(made.not_audited, incomplete=made.incomplete)
 
 
 def _compare_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
     """Compare two sites, one of them at least by its fingerprint, or logs with the digests of a report; return the exit code."""
-    documents, sites = _sorted(options.paths)
+    documents, sites = documents_and_sites(options.paths)
     given = parse_names(comparison.name or (), options.paths)
     texts = {path: read_text(path) for path in documents}
     reports = [path for path in documents if schema_of(texts[path]) == SAVED_SCAN]
@@ -127,45 +127,49 @@ def _compare_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
             raise UsageError(
                 f"{reports[0]}: a saved report is compared with directories: give one report and no --name"
             )
-        targets = _targets(comparison, options)
+        targets = comparison_targets(comparison, options)
         return _verify(comparison, replace(options, paths=sites), (reports[0], texts[reports[0]]), targets)
     if len(options.paths) != 2:
         raise UsageError("fingerprints are compared two at a time: one with a directory, or with another fingerprint")
-    targets = _targets(comparison, options)
+    targets = comparison_targets(comparison, options)
     found = _compared(comparison, options, {path: _parsed(path, texts[path]) for path in documents}, given)
     narrowing = " ".join(["kaudit diff --fingerprint", *map(quote_text, options.paths)]) if sites else None
-    _show(
+    show_comparison(
         targets,
         comparison,
         document=lambda: comparison_document(found),
         render=lambda console: comparison_text(found, console, narrowing),
     )
-    code = _closed(found.not_audited, incomplete=found.incomplete)
+    code = closed(found.not_audited, incomplete=found.incomplete)
     diverged = any(entry.relation is Relation.DIVERGED for entry in found.partitions)
-    return _failed(comparison) if diverged and _fails(comparison) else code
+    return failed(comparison) if diverged and fails(comparison) else code
 
 
-def _show(
+def show_comparison(
     targets: Sequence[RowTarget],
     comparison: DiffOptions,
     *,
     document: Callable[[], Iterable[str]],
     render: Callable[[Console], Iterable[str]],
 ) -> None:
+    """Write a comparison as it is asked for."""
     terminal = comparison.display.terminal
     for target in targets:
         show(target, document() if target.form == "json" else render(console_of(target, terminal)), terminal)
 
 
-def _fails(comparison: DiffOptions) -> bool:
+def fails(comparison: DiffOptions) -> bool:
+    """Whether a difference fails the command."""
     return comparison.findings.fail_on.reached(Severity.ERROR)
 
 
-def _failed(comparison: DiffOptions) -> ExitCode:
+def failed(comparison: DiffOptions) -> ExitCode:
+    """Return the exit code of a difference."""
     return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
 
 
-def _targets(comparison: DiffOptions, options: ScanOptions) -> list[RowTarget]:
+def comparison_targets(comparison: DiffOptions, options: ScanOptions) -> list[RowTarget]:
+    """Return where a comparison of fingerprints goes, and in what form."""
     targets = [
         RowTarget(name, output_file(file, options.paths))
         for name, file in split_formats(comparison.output.output_format or (), comparison.output.output)
@@ -191,15 +195,16 @@ def _compared(
     site = next(replica for replica in replicas if replica.path not in read)
     reading = replace(options, paths=[site.path])
     each = choose_engine(comparison.engine).each_partition
-    with _progress(comparison) as progress:
+    with progress_of(comparison) as progress:
         return fingerprints.compare_with_logs(reading, site, titles[name], theirs, progress, each=each)
 
 
-def _progress(comparison: DiffOptions) -> AbstractContextManager[Progress]:
+def progress_of(comparison: DiffOptions) -> AbstractContextManager[Progress]:
+    """Show progress as it is asked for."""
     return progress_on_stderr(quiet=comparison.display.quiet, verbose=comparison.display.verbose)
 
 
-def _sorted(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+def documents_and_sites(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the fingerprints and the directories."""
     return [path for path in paths if is_fingerprint(path)], [path for path in paths if not is_fingerprint(path)]
 
@@ -215,7 +220,8 @@ def _parsed(file: str, text: str) -> Fingerprint:
         raise UsageError(f"{file}: {visible(str(error))}") from error
 
 
-def _closed(not_audited: Sequence[NotAudited], *, incomplete: bool) -> ExitCode:
+def closed(not_audited: Sequence[NotAudited], *, incomplete: bool) -> ExitCode:
+    """Name what could not be read; return the exit code."""
     for entry in not_audited:
         if entry.unreadable:
             sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
@@ -234,17 +240,17 @@ def _verify(
         raise UsageError("--depth headers proves nothing: a report is compared with CRCs that were verified")
     digests = _digests(report, text)
     each = choose_engine(comparison.engine).each_partition
-    with _progress(comparison) as progress:
+    with progress_of(comparison) as progress:
         found = verify_report(options, digests, progress, each=each)
-    _show(
+    show_comparison(
         targets,
         comparison,
         document=lambda: verification_document(found, report),
         render=lambda console: verification_text(found, report, console),
     )
-    code = _closed(found.not_audited, incomplete=found.incomplete)
-    fails = any(entry.verdict in _FAILS for entry in found.partitions)
-    return _failed(comparison) if fails and _fails(comparison) else code
+    code = closed(found.not_audited, incomplete=found.incomplete)
+    differs = any(entry.verdict in _FAILS for entry in found.partitions)
+    return failed(comparison) if differs and fails(comparison) else code
 
 
 def _digests(report: str, text: str) -> Sequence[PartitionDigest]:

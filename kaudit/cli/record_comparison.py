@@ -20,7 +20,7 @@ from kaudit.cli.targets import output_file
 from kaudit.diff.records.group_offsets import committed_offsets, offsets_file, translated
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
-from kaudit.engines.record_ledger import LOCAL_RECORDS, LedgerRequest, record_ledger
+from kaudit.engines.record_ledger import LOCAL_RECORDS, LedgerRequest, RecordEngine, record_ledger
 from kaudit.engines.replicas import layout_of, name_replicas
 from kaudit.errors import UsageError
 from kaudit.model.ledger import LedgerResult
@@ -34,9 +34,11 @@ from kaudit.source.schemes import open_segment
 
 def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: DiffOptions) -> int:
     """Compare two inputs record by record; return the exit code."""
+    scan = replace(comparison.audit, paths=paths, compacted_topics=settings.compacted_topics)
+    if comparison.fingerprint or any(map(is_fingerprint, paths)):
+        return int(loaded("record_fingerprints", "run_record_fingerprints")(comparison, scan))
     sides = _sides(paths, comparison)
     asked = comparison.ledger
-    scan = replace(comparison.audit, paths=paths, compacted_topics=settings.compacted_topics)
     output = comparison.output
     request = audit_request(
         settings,
@@ -53,19 +55,8 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
     if bool(asked.translate_group) != (asked.offsets_file is not None):
         raise UsageError("--translate-group and --offsets-file belong together")
     file = output_file(asked.offsets_file, paths)
-    reader = identity_reader(asked.identity, asked.schema or (), asked.key_schema or ())
-    how = LedgerRequest(
-        reader=reader,
-        given=asked.identity is not None,
-        read_committed=asked.isolation_level is IsolationLevel.READ_COMMITTED,
-        maps=asked.maps or (),
-        window_ms=_window_ms(asked.windows, reader.identity),
-        temporary_directory=asked.temporary_directory,
-        target_command_config=asked.target_command_config,
-    )
-
-    local = choose_engine(comparison.engine) is LOCAL
-    engine = LOCAL_RECORDS if local else loaded("spark_engine", "records_on_spark")(comparison.engine)
+    how = ledger_request(comparison)
+    engine = records_engine(comparison)
 
     def produce(progress: Progress, recording: Recording) -> LedgerResult:
         result = recording.held(record_ledger(request.options, sides, how, progress, engine))
@@ -81,6 +72,28 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
         scan_of=lambda result: result.scan,
         with_scan=lambda result, scan: replace(result, scan=scan),
     )
+
+
+def ledger_request(comparison: DiffOptions) -> LedgerRequest:
+    """Return how records are compared."""
+    asked = comparison.ledger
+    reader = identity_reader(asked.identity, asked.schema or (), asked.key_schema or ())
+    return LedgerRequest(
+        reader=reader,
+        given=asked.identity is not None,
+        read_committed=asked.isolation_level is IsolationLevel.READ_COMMITTED,
+        maps=asked.maps or (),
+        window_ms=_window_ms(asked.windows, reader.identity),
+        temporary_directory=asked.temporary_directory,
+        target_command_config=asked.target_command_config,
+    )
+
+
+def records_engine(comparison: DiffOptions) -> RecordEngine:
+    """Return what compares records on the engine asked for."""
+    local = choose_engine(comparison.engine) is LOCAL
+    engine: RecordEngine = LOCAL_RECORDS if local else loaded("spark_engine", "records_on_spark")(comparison.engine)
+    return engine
 
 
 def _window_ms(text: str | None, identity: Identity) -> int | None:
@@ -110,8 +123,6 @@ def _write_offsets(result: LedgerResult, groups: Sequence[str], options: ScanOpt
 
 
 def _sides(paths: Sequence[str], comparison: DiffOptions) -> tuple[Replica, Replica]:
-    if comparison.fingerprint or any(map(is_fingerprint, paths)):
-        raise UsageError("--by records compares logs: neither fingerprints nor reports")
     if len(paths) != 2:
         raise UsageError("--by records takes two inputs, a source and a target")
     source, target = name_replicas(paths, parse_names(comparison.name or (), paths))

@@ -13,7 +13,8 @@ from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, 
 from kaudit.audits.records.spill import Spill, rows_written, spill_directory
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, Sides, match_bucket
-from kaudit.diff.records.result import ledger_result
+from kaudit.diff.records.fingerprints import SCHEMA, RecordFingerprint, topic_windows
+from kaudit.diff.records.result import ledger_result, not_read
 from kaudit.diff.records.topics import Pairing, by_topic, pair_topics, parse_maps
 from kaudit.diff.records.windows import (
     MOST_RUNS,
@@ -40,6 +41,8 @@ from kaudit.source.uri import UrlError
 _BUCKET_BYTES = 4 << 20
 """Bytes of log whose records are one bucket: what is written of one before it is removed is little beside the others."""
 _MOST_BITS = 10
+WINDOW_MS = 600_000
+"""Windows of fingerprints, unless others are asked for."""
 
 
 _Found = TypeVar("_Found")
@@ -206,6 +209,54 @@ def record_ledger(
             run = _Run(options, request, directory, engine, progress)
             read, ledgers = run.compared(comparison)
         yield ledger_result(sides, layouts, read, ledgers, alone)
+
+
+def record_fingerprint(  # noqa: PLR0913, PLR0917 - what is read, how, and who does the work
+    options: ScanOptions,
+    site: Replica,
+    request: LedgerRequest,
+    progress: Progress,
+    engine: RecordEngine = LOCAL_RECORDS,
+    within: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+) -> RecordFingerprint:
+    """Return counts and digests by windows of what lies under a site's path; of windows those `within`, by topic, if given.
+
+    Raises:
+        UsageError: the path does not exist.
+        NothingToAuditError: no topic was found.
+
+    """
+    layout = _layout(site, options, options.cluster)
+    topics = {
+        name: own for name, own in by_topic(layout.partitions).items() if not options.topics or name in options.topics
+    }
+    if not topics and not layout.unreadable:
+        raise NothingToAuditError(f"nothing to read under {site.path}: no topic was found")
+    keys = [(topic, partition) for topic in sorted(topics) for partition in sorted(topics[topic])]
+    nowhere = Spill("", "", IDENTIFIED)
+    width = request.window_ms or WINDOW_MS
+    work = [
+        WindowTask(
+            RecordTask(topics[topic][partition], number, 0, request.reader, request.read_committed, nowhere, 0),
+            width,
+            None,
+        )
+        for number, (topic, partition) in enumerate(keys)
+    ]
+    read = dict(
+        zip(keys, engine.windows(work, replace(options, paths=[site.path]), progress) if work else (), strict=True)
+    )
+    missing = not_read([layout], [[each.read for each in read.values()]])
+    found = [
+        topic_windows(
+            topic,
+            {partition: read[topic, partition] for partition in own},
+            None if within is None else within.get(topic, ()),
+        )
+        for topic, own in sorted(topics.items())
+    ]
+    identity, incomplete = request.reader.identity.text, any(each.unreadable for each in missing)
+    return RecordFingerprint(SCHEMA, [site.path], incomplete, missing, identity, request.read_committed, width, found)
 
 
 def _layout(side: Replica, options: ScanOptions, cluster: ClusterOptions) -> Layout:

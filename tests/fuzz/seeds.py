@@ -298,6 +298,25 @@ def fingerprints() -> list[bytes]:
     return [json.dumps(head | {"partitions": [each]}).encode() for each in (partition, partition | more)]
 
 
+def record_fingerprints() -> list[bytes]:
+    """Fingerprints of records: of a whole topic, and of some of its windows."""
+    partition = {"partition": 0, "windows": [[-1, 2, "0" * 32], [170_000, 10, "a1" * 16]]}
+    topic = {
+        "topic": "t",
+        "appended_times": 0,
+        "cleaned": False,
+        "complete": True,
+        "within": None,
+        "partitions": [partition],
+    }
+    head = {"schema": "kaudit.record-fingerprint/1", "inputs": ["/d"], "incomplete": False, "not_audited": []}
+    head |= {"identity": "key,value,headers,timestamp", "read_committed": False, "milliseconds": 10_000}
+    return [
+        json.dumps(head | {"topics": [each]}).encode()
+        for each in (topic, topic | {"within": [[-1, -1], [17, 170_000]]})
+    ]
+
+
 def column_chunks() -> list[bytes]:
     """What is compressed in the column `chunk` of the table of runs: ranges of segments, read, and one that could not be."""
     chunks: list[ChunkRows | Failure] = [Failure("/d/t-0/00000000000000000000.log", "Permission denied")]

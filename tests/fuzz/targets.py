@@ -18,6 +18,7 @@ import numpy as np
 import zstandard
 
 from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
+from kaudit.diff.records.fingerprints import RecordFingerprintError, read_record_fingerprint
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
@@ -484,6 +485,9 @@ TARGETS: dict[str, Target] = {
     ),
     "attempts": Target(_attempts, seeds.attempts),
     "saved_scan": Target(_text(read_saved, refusing=(SavedScanError,)), seeds.saved_scans),
+    "record_fingerprint": Target(
+        _text(read_record_fingerprint, refusing=(RecordFingerprintError,)), seeds.record_fingerprints
+    ),
     "fingerprint": Target(_text(read_fingerprint_document, refusing=(FingerprintError,)), seeds.fingerprints),
     "column_chunk": Target(_column_chunk, seeds.column_chunks, _formatted),
     "baseline": Target(_text(partial(parse_baseline, file="b.json"), refusing=(UsageError,)), seeds.saved_scans),

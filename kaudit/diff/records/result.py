@@ -38,7 +38,7 @@ def ledger_result(
     found = sorted(run_checks(context, Evidence(ledgers)), key=Finding.sort_key)
     findings = with_incidents(found)
     partitions = [each.summary for side in read for each in side]
-    not_audited = [*_unreadable(layouts, read), *_not_compared(ledgers, alone)]
+    not_audited = [*not_read(layouts, read), *_not_compared(ledgers, alone)]
     scan = ScanResult(
         inputs=[side.path for side in sides],
         broker_version=BrokerVersions("auto", None, None, None, ("records are the same under every version",)),
@@ -51,7 +51,8 @@ def ledger_result(
     return LedgerResult(scan, sides, ledgers)
 
 
-def _unreadable(layouts: Sequence[Layout], read: Iterable[Sequence[ReadPartition]]) -> list[NotAudited]:
+def not_read(layouts: Sequence[Layout], read: Iterable[Sequence[ReadPartition]]) -> list[NotAudited]:
+    """Return what could not be read, or was passed over."""
     parts = [each for side in read for each in side]
     unreadable = [
         *(each for layout in layouts for each in layout.unreadable),

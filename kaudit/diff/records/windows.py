@@ -31,11 +31,11 @@ _OFFSET = np.uint64(1)
 
 
 class WindowTask(Struct, frozen=True):
-    """A partition to read by windows of so many milliseconds; at most `most_runs` runs are remembered."""
+    """A partition to read by windows of so many milliseconds; at most `most_runs` runs are remembered, with None no run is wanted."""
 
     records: RecordTask
     milliseconds: int
-    most_runs: int
+    most_runs: int | None
 
     @property
     def bytes(self) -> int:
@@ -67,7 +67,7 @@ def read_windows(task: WindowTask, options: ScanOptions, open_source: OpenSource
 
 
 class _Windows:
-    def __init__(self, milliseconds: int, most_runs: int) -> None:
+    def __init__(self, milliseconds: int, most_runs: int | None) -> None:
         self.complete = True
         self._milliseconds = milliseconds
         self._most_runs = most_runs
@@ -80,9 +80,10 @@ class _Windows:
         if not len(rows) or not self.complete:
             return
         windows = timestamps // self._milliseconds
-        self._add_runs(windows, rows["place"] & ~_OFFSET)
+        if self._most_runs is not None:
+            self._add_runs(windows, rows["place"] & ~_OFFSET)
         self._add_digests(windows, rows)
-        if self._count > self._most_runs or len(self._found) > _MOST_WINDOWS:
+        if self._count > (self._most_runs or 0) or len(self._found) > _MOST_WINDOWS:
             self.complete, self._runs, self._found = False, [np.empty(0, dtype=RUN)], {}
 
     def _add_runs(self, windows: NDArray[np.int64], places: NDArray[np.uint64]) -> None:
@@ -185,7 +186,7 @@ def narrow(
     for pairing in pairings:
         numbers = sorted(pairing.numbers.values())
         own = [{number: side[number] for number in numbers if number in side} for side in by_number]
-        found = compare_windows(*own)
+        found = compare_windows(*({number: each.digests for number, each in side.items()} for side in own))
         kept = [{number: _without(each.runs, found) for number, each in side.items()} for side in own]
         reason = _why_all(own) or ("" if _same_order(*kept) else _ORDER)
         counts.append(counted(found, milliseconds, reason))
@@ -205,12 +206,12 @@ Compared = Mapping[int, tuple[bool, int, int]]
 """By window: whether it is equal in all partitions, and the records of source and target."""
 
 
-def compare_windows(source: Mapping[int, ReadWindows], target: Mapping[int, ReadWindows]) -> Compared:
-    """Compare the windows of two topics, by the numbers of their partitions."""
+def compare_windows(source: Mapping[int, NDArray[Any]], target: Mapping[int, NDArray[Any]]) -> Compared:
+    """Compare the windows of two topics: rows of DIGEST by the numbers of their partitions."""
     found: dict[int, tuple[bool, int, int]] = {}
     empty = np.empty(0, dtype=DIGEST)
     for number in source.keys() | target.keys():
-        sides = [side[number].digests if number in side else empty for side in (source, target)]
+        sides = [side.get(number, empty) for side in (source, target)]
         rows = [{int(row["window"]): row for row in side} for side in sides]
         for window in rows[0].keys() | rows[1].keys():
             both = [side.get(window) for side in rows]

@@ -1,7 +1,10 @@
 """`kaudit diff --by records --output-format table`: what each pair of topics has in common first, then the findings as in a scan."""
 
+import json
 from collections.abc import Iterator, Sequence
 
+from kaudit import __version__
+from kaudit.diff.records.fingerprints import RecordFingerprintDiff
 from kaudit.model.json_record import rfc3339
 from kaudit.model.ledger import LedgerResult, RecordRange, RepeatedRange, TopicLedger, WindowCounts
 from kaudit.report.console import Console, Style, visible
@@ -35,20 +38,57 @@ def _answer(ledger: TopicLedger, console: Console) -> Iterator[str]:
         yield from console.wrap(windows_text(ledger.windows), lead="  ", indent="    ")
 
 
+def record_comparison_document(found: RecordFingerprintDiff) -> Iterator[str]:
+    """Yield the kaudit.record-fingerprint-diff/1 document."""
+    document = {
+        "schema": "kaudit.record-fingerprint-diff/1",
+        "tool": {"name": "kaudit", "version": __version__},
+        "inputs": list(found.inputs),
+        "sites": list(found.names),
+        "incomplete": found.incomplete,
+        "not_audited": [each.to_dict() for each in found.not_audited],
+        "topics": [each.to_dict() for each in found.topics],
+        "not_compared": dict(found.alone),
+    }
+    yield json.dumps(document, indent=2) + "\n"
+
+
+def record_comparison_text(found: RecordFingerprintDiff, console: Console, narrowing: str | None) -> Iterator[str]:
+    """Yield which windows of which topics differ; `narrowing` is the command that makes narrower ones, None where there is none to run."""
+    differ = [each for each in found.topics if each.windows.differing]
+    for each in differ[:_TOPICS_SHOWN]:
+        lead = console.paint(f"{visible(each.source)} -> {visible(each.target)}: ", Style.WARNING)
+        yield from (line + "\n" for line in console.wrap(_windows(each.windows), lead=lead, indent="    "))
+        for remark in each.remarks:
+            yield from (line + "\n" for line in console.wrap(remark, lead="  - ", indent="    "))
+    for topic, reason in sorted(found.alone.items())[:_TOPICS_SHOWN]:
+        yield from (
+            line + "\n" for line in console.wrap(f"{visible(topic)}: {visible(reason)}", lead="- ", indent="  ")
+        )
+    same = len(found.topics) - len(differ)
+    parts = [f"{plural(same, 'topic')} with the same records in each window" if same else ""]
+    parts.append(f"{plural(len(differ), 'topic')} that {'differs' if len(differ) == 1 else 'differ'}" if differ else "")
+    yield from (line + "\n" for line in console.wrap(", ".join(filter(None, parts)) or "no topic compared"))
+    if differ and narrowing is not None:
+        yield f"narrower windows where they differ: {narrowing}\n"
+
+
 def windows_text(windows: WindowCounts) -> str:
-    """Return which windows of event time differ, with the records of source and target in the first of them."""
+    """Return which windows of event time differ, and whether all records were compared nevertheless."""
+    how = "the ledger has read these alone"
+    return f"{_windows(windows)}; {how if windows.compared_whole is None else f'all was compared: {windows.compared_whole}'}"
+
+
+def _windows(windows: WindowCounts) -> str:
+    """Return which windows differ, with the records of source and target in the first of them."""
     shown = [
         f"{rfc3339(each.start) if each.start is not None else 'no timestamp'}: {plural(each.source_records, 'record')} of the source, {each.target_records:,} of the target"
         for each in windows.differences[:_MOST_NAMED]
     ]
     more = [f"{windows.differing - len(shown):,} more"] if windows.differing > len(shown) else []
     places = f" ({'; '.join([*shown, *more])})" if shown else ""
-    how = (
-        "the ledger has read these alone"
-        if windows.compared_whole is None
-        else f"all was compared: {windows.compared_whole}"
-    )
-    return f"{windows.differing:,} of {plural(windows.windows, 'window')} of {duration(windows.milliseconds / 1000)} differ{places}; {how}"
+    width = duration(windows.milliseconds / 1000)
+    return f"{windows.differing:,} of {plural(windows.windows, 'window')} of {width} differ{places}"
 
 
 def answer(ledger: TopicLedger) -> str:
