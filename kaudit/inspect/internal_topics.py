@@ -4,7 +4,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
+from kaudit.formats.dump_text.record_content import (
+    parse_printed_metadata,
+    parse_printed_state,
+    parse_printed_transaction,
+)
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.metadata_records import (
     FeatureLevel,
@@ -213,12 +217,6 @@ def _with_content(meaning: _Meaning, decode: Callable[[], InternalRecord]) -> _M
         return kind, fields | {"error": str(error)}
 
 
-def _printed(topic: str, key: bytes | None, payload: bytes | None) -> InternalRecord:
-    return printed_record(
-        topic, None if key is None else _json(key), None if payload in (None, b"<DELETE>") else _json(payload)
-    )
-
-
 def _json(text: bytes | None) -> object:
     try:
         found: object = json.loads(text or b"")
@@ -228,17 +226,19 @@ def _json(text: bytes | None) -> object:
 
 
 def _printed_groups(key: bytes | None, payload: bytes | None) -> _Meaning | None:
-    return _of_groups(_printed(GROUPS, key, payload))
+    return _of_groups(parse_printed_state(GROUPS, key, payload))
 
 
 def _printed_share_state(key: bytes | None, payload: bytes | None) -> _Meaning | None:
-    return _fields_row(_printed(SHARE_STATE, key, payload))
+    return _fields_row(parse_printed_state(SHARE_STATE, key, payload))
 
 
 def _printed_metadata(_key: bytes | None, payload: bytes | None) -> _Meaning | None:
     if payload is None:
         return None
-    return _with_content(_metadata_row(parse_printed_metadata(payload)), lambda: _printed(CLUSTER, None, payload))
+    return _with_content(
+        _metadata_row(parse_printed_metadata(payload)), lambda: printed_record(CLUSTER, None, _json(payload))
+    )
 
 
 def _metadata_row(record: MetadataRecord) -> _Meaning:

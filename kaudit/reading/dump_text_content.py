@@ -17,28 +17,38 @@ _NULL_SIZE = -1
 def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
     """Yield all records with what was printed of them; of data, a `payload` of None is a null value.
 
+    What only the line of its batch prints - producer, leader epoch, whether it is transactional - is filled in.
+
     Raises:
         MissingContentError: a record's value, all records of a batch, or the bytes after a torn end are not in the text.
 
     """
     batch: DumpBatch | None = None
+    empty: DumpBatch | None = None
     for row in read_dump(source.pieces()):
         if isinstance(row, DumpBatch):
-            _expect_records(batch)
+            _expect_records(empty)
             if row.is_valid is False:
                 raise MissingContentError(f"line {row.line}: the CRC of the batch does not match")
-            batch = row
+            batch = empty = row
         elif isinstance(row, DumpRecord):
-            batch = None
-            if not is_data(row):
-                yield row
-                continue
-            if row.value_size != _NULL_SIZE and row.payload is None:
+            empty = None
+            record = row if batch is None else _of_batch(row, batch)
+            if is_data(record) and record.value_size == _NULL_SIZE:
+                record = record._replace(payload=None)
+            elif is_data(record) and record.payload is None:
                 raise MissingContentError(f"line {row.line}: the text does not print what is in the record")
-            yield row._replace(payload=None) if row.value_size == _NULL_SIZE else row
+            yield record
         elif isinstance(row, DumpNote) and row.kind in (NoteKind.INVALID_BYTES, NoteKind.OTHER, NoteKind.TOO_LONG):
             raise MissingContentError(f"line {row.line}: {row.text[:200]}")
-    _expect_records(batch)
+    _expect_records(empty)
+
+
+_OF_BATCH = ("producer_id", "producer_epoch", "leader_epoch", "is_transactional")
+
+
+def _of_batch(record: DumpRecord, batch: DumpBatch) -> DumpRecord:
+    return record._replace(**{name: getattr(batch, name) for name in _OF_BATCH if getattr(record, name) is None})
 
 
 def printed_transactions(source: SegmentText) -> Iterator[tuple[int, int, TransactionRecord]]:

@@ -1,9 +1,11 @@
-"""Play consumer groups on a real broker and keep what they leave: python -m tests.live_brokers.groups [RELEASE ...].
+"""Play groups of real clients on a real broker and keep what they leave: python -m tests.live_brokers.groups [NAME ...].
 
-tests/data/groups/RELEASE.tar.xz has the broker's __consumer_offsets and the topic, RELEASE.json what each group did by its clients' own
-account. It needs Java 17, Maven and half a minute, and is no part of the tests.
+tests/data/groups/NAME.tar.xz has the broker's __consumer_offsets or __share_group_state and the topics, NAME.json what each group did by its
+clients' own account. A name is RELEASE (kafka-python), RELEASE-confluent (uv run --with confluent-kafka) or RELEASE-share (Java). It needs
+Java 17, Maven and a minute each, and is no part of the tests.
 """
 
+import argparse
 import io
 import json
 import lzma
@@ -12,111 +14,121 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
-from kafka.structs import OffsetAndMetadata
 
-from tests.live_brokers.jars import jars_of, tool_jars_of
+from tests.live_brokers.group_clients import Confluent, Given, KafkaPython, Member, Open, read_to
+from tests.live_brokers.jars import CACHE, fetched_jars, jars_of, tool_jars_of
+from tests.live_brokers.java_producer import ProducerProgram, logging_jars
 from tests.live_brokers.jvm import Broker
 
 DATA = Path(__file__).parents[1] / "data" / "groups"
 TOOLS = "4.1.0"
-TOPIC = "orders"
+TOPIC, SPREAD = "orders", "events"
 RECORDS = 300
-PLACE = TopicPartition(TOPIC, 0)
+PARTITIONS = 6
+"""Of SPREAD, whose records are dealt out to them in turn."""
+SHARE_CONFIG: Mapping[str, object] = {
+    "share.version": 1,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+    "group.share.min.record.lock.duration.ms": 1000,
+    "group.share.record.lock.duration.ms": 8000,
+}
+LOCK_SECONDS = 9
+DELIVERIES = 5
+"""group.share.delivery.count.limit by default."""
 
 
 class Stage:
-    """A broker with one topic; `done` notes what each group did."""
+    """A broker with two topics; `done` notes what each group did, `given` what it was given."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+    def __init__(self, broker: Broker, open_member: Open) -> None:
+        self.broker, self._open = broker, open_member
         self.servers = f"127.0.0.1:{broker.port}"
-        self.done: dict[str, Any] = {}
+        self.done: dict[str, dict[str, Any]] = {}
+        self.given: dict[str, Given] = {}
+        self.stack = ExitStack()
+        self._written = 0
         admin = KafkaAdminClient(bootstrap_servers=self.servers)
-        admin.create_topics([NewTopic(TOPIC, 1, 1)])
+        admin.create_topics([NewTopic(TOPIC, 1, 1), NewTopic(SPREAD, PARTITIONS, 1)])
         admin.close()
+        self.write(TOPIC, RECORDS)
+        self.write(SPREAD, RECORDS)
+
+    def write(self, topic: str, count: int) -> None:
+        """Write records, in turn to the partitions that there are."""
         producer = KafkaProducer(bootstrap_servers=self.servers)
-        for number in range(RECORDS):
-            producer.send(TOPIC, b"order %d" % number)
+        parts = sorted(producer.partitions_for(topic))
+        for number in range(count):
+            producer.send(topic, b"record %d" % (self._written + number), partition=parts[number % len(parts)])
+        self._written += count
         producer.flush()
         producer.close()
 
-    def consumer(self, group: str, *, subscribes: bool = True) -> KafkaConsumer:
-        """A consumer that commits when it is told; a member of the group, or a program that assigns the partition to itself."""
-        consumer = KafkaConsumer(
-            bootstrap_servers=self.servers, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest",
-            session_timeout_ms=10_000, heartbeat_interval_ms=500, client_id=f"client-{group}", max_poll_records=50,
-        )  # fmt: skip
-        if subscribes:
-            consumer.subscribe([TOPIC])
-        else:
-            consumer.assign([PLACE])
-        return consumer
+    def member(self, group: str, topic: str = TOPIC, **how: Any) -> Member:
+        """A consumer that commits when it is asked to; a member of the group, or a program that assigns partition 0 to itself."""
+        return self._open(self.servers, group, topic, self.given.setdefault(group, Given()), **how)
 
-    def tool(self, *arguments: str) -> None:
-        """Run kafka-consumer-groups.sh."""
-        jars = tool_jars_of(TOOLS)
-        command = ["java", "-cp", f"{jars}/*", "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"]
-        subprocess.run([*command, "--bootstrap-server", self.servers, *arguments], check=True, capture_output=True)
+    def tool(self, command: str, *arguments: str) -> None:
+        """Run kafka-consumer-groups.sh or kafka-share-groups.sh, by the name of its class."""
+        java = ["java", "-cp", f"{tool_jars_of(TOOLS)}/*", f"org.apache.kafka.tools.consumer.group.{command}"]
+        subprocess.run([*java, "--bootstrap-server", self.servers, *arguments], check=True, capture_output=True)
 
-
-def read_to(consumer: KafkaConsumer, offset: int) -> None:
-    """Poll until the position is `offset` or beyond, and commit exactly that."""
-    deadline = time.monotonic() + 60
-    while PLACE not in consumer.assignment() or consumer.position(PLACE) < offset:
-        consumer.poll(200)
-        assert time.monotonic() < deadline
-    consumer.commit({PLACE: OffsetAndMetadata(offset, "", 0)})
+    def given_again(self, group: str) -> int:
+        """How many records more than once, each time counted."""
+        return sum(count - 1 for count in self.given.get(group, Given()).values())
 
 
 def healthy(stage: Stage) -> None:
     """Members come and go, and each goes on where the one before had committed."""
-    first = stage.consumer("healthy")
-    read_to(first, 50)
-    read_to(first, 100)
-    first.close()
-    second = stage.consumer("healthy")
-    read_to(second, 150)
-    read_to(second, RECORDS)
-    second.close()
+    for ends in ((50, 100), (150, RECORDS)):
+        member = stage.member("healthy")
+        for end in ends:
+            read_to(member, end)
+        member.close()
     stage.done["healthy"] = {}
 
 
 def sought(stage: Stage) -> None:
     """The application seeks back, commits, and reads all of it again."""
-    consumer = stage.consumer("sought")
-    read_to(consumer, 200)
-    consumer.seek(PLACE, 40)
-    consumer.commit({PLACE: OffsetAndMetadata(40, "", 0)})
-    read_to(consumer, 100)
-    read_to(consumer, RECORDS)
-    consumer.close()
+    member = stage.member("sought")
+    read_to(member, 200)
+    member.seek(0, 40)
+    member.commit({0: 40})
+    read_to(member, 100)
+    read_to(member, RECORDS)
+    member.close()
     stage.done["sought"] = {"code": "KA900", "severity": "warning", "from": 200, "to": 40, "times": 1}
 
 
 def fighting(stage: Stage) -> None:
     """Two programs assign the partition to themselves, and commit their own positions to one group."""
-    ahead, late = (stage.consumer("fighting", subscribes=False) for _ in range(2))
+    ahead, late = (stage.member("fighting", subscribes=False) for _ in range(2))
     for step in range(4):
         read_to(ahead, 100 + 20 * step)
         read_to(late, 10 + step)
     read_to(ahead, 200)
-    for consumer in (ahead, late):
-        consumer.close()
+    for member in (ahead, late):
+        member.close()
     stage.done["fighting"] = {"code": "KA901", "severity": "error", "from": 100, "to": 10, "times": 4}
 
 
 def reset(stage: Stage) -> None:
     """kafka-consumer-groups.sh sets the group back while it has no members; it reads everything again."""
-    consumer = stage.consumer("reset")
-    read_to(consumer, RECORDS)
-    consumer.close()
-    stage.tool("--group", "reset", "--topic", TOPIC, "--reset-offsets", "--to-offset", "20", "--execute")
-    again = stage.consumer("reset")
+    member = stage.member("reset")
+    read_to(member, RECORDS)
+    member.close()
+    how = "--group", "reset", "--topic", TOPIC, "--reset-offsets", "--to-offset", "20", "--execute"
+    stage.tool("ConsumerGroupCommand", *how)
+    again = stage.member("reset")
     read_to(again, RECORDS)
     again.close()
     stage.done["reset"] = {"code": "KA902", "severity": "note", "from": RECORDS, "to": 20, "times": 1}
@@ -124,42 +136,244 @@ def reset(stage: Stage) -> None:
 
 def deleted(stage: Stage) -> None:
     """The group is deleted; its next member begins at the beginning."""
-    consumer = stage.consumer("deleted")
-    read_to(consumer, 250)
-    consumer.close()
-    stage.tool("--group", "deleted", "--delete")
-    again = stage.consumer("deleted")
+    member = stage.member("deleted")
+    read_to(member, 250)
+    member.close()
+    stage.tool("ConsumerGroupCommand", "--group", "deleted", "--delete")
+    again = stage.member("deleted")
     read_to(again, 50)
     read_to(again, RECORDS)
     again.close()
     stage.done["deleted"] = {"code": "KA903", "severity": "warning", "from": 250, "to": 50, "times": 1}
 
 
-def record(release: str) -> None:
-    """Play all on one release."""
+_AUTOMATIC = {"enable.auto.commit": "true", "auto.commit.interval.ms": "200"}
+"""Members that one thread polls must not wait for an answer while the others rebalance."""
+
+
+def _members_come_and_go(stage: Stage, group: str, protocol: Mapping[str, str]) -> None:
+    """Three members share six partitions out among themselves; one leaves, and the others read what is left."""
+    members: list[Member] = []
+
+    def until(is_reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not is_reached():
+            for member in members:
+                member.poll(0.1)
+            assert time.monotonic() < deadline
+
+    for _ in range(3):
+        members.append(stage.member(group, SPREAD, protocol={**protocol, **_AUTOMATIC}))
+        until(lambda: all(member.assigned() for member in members))
+        stage.write(SPREAD, 60)
+    members.pop(0).close()
+    until(lambda: sum(len(member.assigned()) for member in members) == PARTITIONS)
+    stage.write(SPREAD, 60)
+    end = time.monotonic() + 5
+    until(lambda: time.monotonic() > end)
+    for member in members:
+        member.close()
+    stage.done[group] = {}
+
+
+def cooperative(stage: Stage) -> None:
+    """Members rebalance cooperatively (KIP-429), and commit what they give up, as the client does by itself."""
+    own = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": "10000"}
+    _members_come_and_go(stage, "cooperative", own)
+
+
+def next_protocol(stage: Stage) -> None:
+    """Members are assigned partitions by the broker (KIP-848), one by one."""
+    _members_come_and_go(stage, "next-protocol", {"group.protocol": "consumer"})
+
+
+class Sharer(ProducerProgram):
+    """A running Share.java, which takes records for a share group and acknowledges them as it is asked to."""
+
+    def __init__(self, stage: Stage, version: str, group: str, topic: str = TOPIC) -> None:
+        home = stage.broker.home / f"client-{len(stage.done)}-{time.monotonic_ns()}"
+        home.mkdir()
+        settings = {"bootstrap.servers": stage.servers, "group.id": group, "share.acknowledgement.mode": "explicit"}
+        (home / "client.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        jars = fetched_jars(f"clients-{version}", [("org.apache.kafka", "kafka-clients", version)]).resolve()
+        source, folder = Path(__file__).with_name("Share.java"), CACHE / f"share-{version}"
+        subprocess.run(["javac", "-d", folder, "-cp", f"{jars}/*", source], check=True, timeout=120)
+        command = ["java", "-Xmx128m", "-cp", f"{folder.resolve()}:{logging_jars()}:{jars}/*", "Share"]
+        with (home / "stderr").open("w") as errors:
+            self.process = subprocess.Popen(
+                [*command, str(home / "client.properties"), topic],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=home,
+            )  # fmt: skip
+        super().__init__(self.process, home)
+        stage.stack.callback(self.process.wait)
+        stage.stack.callback(self.process.kill)
+        self._given = stage.given.setdefault(group, Given())
+
+    def take(self, seconds: float = 5) -> list[int]:
+        """Take the records that there are; their offsets."""
+        offsets = [int(word) for word in self.ask(f"poll {int(seconds * 1000)}").partition(": ")[2].split()]
+        self._given.update((0, offset) for offset in offsets)
+        return offsets
+
+    def answer_with(self, kind: str, offsets: Sequence[int]) -> None:
+        """Acknowledge these in one way."""
+        if offsets:
+            line = " ".join([kind, *map(str, offsets)])
+            assert self.ask(line).endswith(": done")
+
+    def commit(self) -> None:
+        """Send the acknowledgements."""
+        answer = self.ask("commit")
+        assert answer.endswith(": done"), answer
+
+    def drain(self, **kinds: Sequence[int]) -> None:
+        """Take all there is, accept it, and what is named otherwise."""
+        offsets = self.take(40)
+        assert offsets
+        while offsets:
+            for kind, chosen in kinds.items():
+                self.answer_with(kind, [offset for offset in offsets if offset in chosen])
+            others = {offset for chosen in kinds.values() for offset in chosen}
+            self.answer_with("accept", [offset for offset in offsets if offset not in others])
+            self.commit()
+            offsets = self.take()
+
+
+def _taker(stage: Stage, group: str, topic: str = TOPIC) -> Sharer:
+    """A consumer of a share group that begins at the beginning."""
+    if group in stage.given:
+        return Sharer(stage, stage.broker.version, group, topic)
+    config = (
+        "--entity-type",
+        "groups",
+        "--entity-name",
+        group,
+        "--alter",
+        "--add-config",
+        "share.auto.offset.reset=earliest",
+    )
+    java = ["java", "-cp", f"{stage.broker.jars}/*", "kafka.admin.ConfigCommand", "--bootstrap-server", stage.servers]
+    subprocess.run([*java, *config], check=True, capture_output=True)
+    return Sharer(stage, stage.broker.version, group, topic)
+
+
+def share_healthy(stage: Stage) -> None:
+    """Two consumers of a share group accept everything, some records once they were released."""
+    first, second = _taker(stage, "share-healthy"), _taker(stage, "share-healthy")
+    taken = first.take(40)
+    first.answer_with("release", taken[:3])
+    first.answer_with("accept", taken[3:])
+    first.commit()
+    while stage.given_again("share-healthy") < len(taken[:3]):
+        for taker in (first, second):
+            taker.answer_with("accept", taker.take(1))
+            taker.commit()
+    stage.done["share-healthy"] = {}
+
+
+def share_rejected(stage: Stage) -> None:
+    """A consumer rejects three records."""
+    _taker(stage, "share-rejected").drain(reject=(5, 16, 27))
+    stage.done["share-rejected"] = {"code": "KA910", "severity": "warning", "rejected": [5, 16, 27], "exhausted": []}
+
+
+def share_exhausted(stage: Stage) -> None:
+    """A consumer releases one record whenever it is given it."""
+    _taker(stage, "share-exhausted").drain(release=(7,))
+    assert stage.given["share-exhausted"][0, 7] == DELIVERIES
+    stage.done["share-exhausted"] = {"code": "KA910", "severity": "warning", "rejected": [], "exhausted": [7]}
+
+
+def share_unanswered(stage: Stage) -> None:
+    """One consumer after the other takes records and does nothing until its lock has ended; the topic has nothing else."""
+    admin = KafkaAdminClient(bootstrap_servers=stage.servers)
+    admin.create_topics([NewTopic("unanswered", 1, 1)])
+    admin.close()
+    stage.write("unanswered", 12)
+    for _ in range(DELIVERIES):
+        taker = _taker(stage, "share-unanswered", "unanswered")
+        assert taker.take(40)
+        time.sleep(LOCK_SECONDS)
+        taker.process.kill()
+    stage.write("unanswered", 3)
+    _taker(stage, "share-unanswered", "unanswered").drain()
+    given = stage.given["share-unanswered"]
+    lost = sorted(offset for (_, offset), count in given.items() if count == DELIVERIES)
+    assert lost, Counter(given.values())
+    stage.done["share-unanswered"] = {"code": "KA910", "severity": "warning", "rejected": [], "exhausted": lost}
+
+
+def share_reset(stage: Stage) -> None:
+    """kafka-share-groups.sh sets the group back to the beginning while it has no members."""
+    taker = _taker(stage, "share-reset")
+    taker.drain()
+    taker.ask("close")
+    time.sleep(LOCK_SECONDS)
+    how = "--group", "share-reset", "--topic", TOPIC, "--reset-offsets", "--to-earliest", "--execute"
+    stage.tool("ShareGroupCommand", *how)
+    _taker(stage, "share-reset").drain()
+    stage.done["share-reset"] = {"code": "KA912", "severity": "note", "from": RECORDS, "to": 0, "unread": 0}
+
+
+def share_overtaken(stage: Stage) -> None:
+    """DeleteRecords removes records that the group has not been given."""
+    admin = KafkaAdminClient(bootstrap_servers=stage.servers)
+    admin.create_topics([NewTopic("overtaken", 1, 1)])
+    stage.write("overtaken", 50)
+    taker = _taker(stage, "share-overtaken", "overtaken")
+    taker.drain()
+    taker.ask("close")
+    stage.write("overtaken", 150)
+    admin.delete_records({TopicPartition("overtaken", 0): 120})
+    admin.close()
+    _taker(stage, "share-overtaken", "overtaken").drain()
+    stage.done["share-overtaken"] = {"code": "KA912", "severity": "warning", "from": 50, "to": 120, "unread": 70}
+
+
+_COMMITTING = (healthy, sought, fighting, reset, deleted)
+_SHARING = (share_healthy, share_rejected, share_exhausted, share_unanswered, share_reset, share_overtaken)
+_CLIENTS: Mapping[str, tuple[Open, Sequence[Callable[[Stage], None]], Mapping[str, object]]] = {
+    "": (KafkaPython, _COMMITTING, {}),
+    "confluent": (Confluent, (*_COMMITTING, cooperative, next_protocol), {}),
+    "share": (KafkaPython, _SHARING, SHARE_CONFIG),
+}
+
+
+def record(name: str, target: Path) -> None:
+    """Play all of one name, and keep what is left in `target`."""
+    release, _, client = name.partition("-")
+    open_member, acts, config = _CLIENTS[client]
     with tempfile.TemporaryDirectory() as temporary:
-        broker = Broker(release, jars_of(release), Path(temporary) / "broker")
+        broker = Broker(release, jars_of(release).resolve(), Path(temporary) / "broker", dict(config))
         broker.start()
         try:
-            stage = Stage(broker)
-            for act in (healthy, sought, fighting, reset, deleted):
-                act(stage)
+            stage = Stage(broker, open_member)
+            with stage.stack:
+                for act in acts:
+                    act(stage)
+                    sys.stderr.write(f"{name}: {act.__name__}\n")
             broker.stop(clean=True)
         finally:
             broker.end()
-        DATA.mkdir(parents=True, exist_ok=True)
+        for group, done in stage.done.items():
+            done["given_again"] = stage.given_again(group)
+        target.mkdir(parents=True, exist_ok=True)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as tar:
-            for directory in sorted(
-                path for path in broker.logs.rglob("*-0") if path.name in ("__consumer_offsets-0", f"{TOPIC}-0")
-            ):
-                for path in sorted(directory.rglob("*")):
-                    if path.suffix in (".log", ".metadata") and path.is_file():
-                        tar.add(path, f"{directory.name}/{path.name}")
-        (DATA / f"{release}.tar.xz").write_bytes(lzma.compress(packed.getvalue()))
-        (DATA / f"{release}.json").write_text(json.dumps(stage.done, indent=1) + "\n", encoding="utf-8")
+            for directory in sorted(path for path in broker.logs.glob("*-*") if path.is_dir()):
+                if not directory.name.startswith("__cluster_metadata"):
+                    for path in sorted(directory.rglob("*")):
+                        if path.suffix in (".log", ".metadata") and path.is_file() and path.stat().st_size:
+                            tar.add(path, f"{directory.name}/{path.name}")
+            tar.add(broker.logs / "log-start-offset-checkpoint", "log-start-offset-checkpoint")
+        (target / f"{name}.tar.xz").write_bytes(lzma.compress(packed.getvalue(), preset=9))
+        (target / f"{name}.json").write_text(json.dumps(stage.done, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or ["4.1.1"]:
-        record(each)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=["4.1.1"])
+    parser.add_argument("--into", type=Path, default=DATA, metavar="DIRECTORY", help="keep the recordings there")
+    asked = parser.parse_args()
+    for each in asked.names:
+        record(each, asked.into)

@@ -44,7 +44,7 @@ RECORDED = (
 )
 """What of it decides about answers, and is therefore part of a recording."""
 FIRST_WITH_KRAFT = Version.parse("3.3.0")
-FEATURES = ("transaction.version", "metadata.version")
+FEATURES = ("transaction.version", "metadata.version", "share.version")
 """Names in a broker's configuration that its directory is formatted with (KIP-584): `config` names their levels."""
 
 

@@ -5,7 +5,7 @@ log (RemoteLogMetadataTopicPartitioner), so partitions are read apart from one a
 """
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from struct import Struct as Layout
 from typing import Any, Protocol, cast
@@ -13,15 +13,25 @@ from typing import Any, Protocol, cast
 from msgspec import Struct, field
 
 from kaudit.formats.byte_reader import Buffer
-from kaudit.formats.errors import WireError
+from kaudit.formats.dump_text.record_content import parse_printed_state
+from kaudit.formats.dump_text.rows import DumpRecord
+from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.internal_topics.record_schemas import InternalRecord, parse_internal_record, parse_keyed_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches
-from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, CONTROL_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
+from kaudit.model.batch_fields import (
+    ABORT_MARKER,
+    COMMIT_MARKER,
+    CONTROL_FLAG,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+)
 from kaudit.model.internal_topics import GROUPS
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batch
+from kaudit.reading.dump_text_content import dump_text_records, is_data
 from kaudit.reading.segment import ByteRange
 from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
@@ -131,7 +141,7 @@ class GroupLogReader(Struct, frozen=True):
         """Yield the first and the last offset of each batch, or of part of one, and its entries."""
         with closing(self.open_source(segment)) as source:
             if isinstance(source, SegmentText):
-                self._note(f"{segment.path}: records are not read from texts of kafka-dump-log")
+                yield from self._printed(directory, segment, source)
                 return
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 for header in _headers(piece.batches):
@@ -141,6 +151,22 @@ class GroupLogReader(Struct, frozen=True):
                     except (WireError, ValueError) as error:
                         self._note(f"{directory.name} at offset {header.base_offset}: {error}")
                     yield from _without_gaps(header, entries)
+
+    def _printed(
+        self, directory: PartitionDirectory, segment: SegmentFile, source: SegmentText
+    ) -> Iterator[tuple[int, int, Iterable[GroupLogEntry]]]:
+        """Yield the same of the lines that kafka-dump-log printed, each record by itself."""
+        option = "--offsets-decoder" if directory.topic == GROUPS else "--share-group-state-decoder"
+        try:
+            for row in dump_text_records(source):
+                try:
+                    entry = _printed_entry(directory.topic, row)
+                except WireError as error:
+                    self._note(f"{segment.path}, line {row.line}: {error}; {option} prints the records")
+                    continue
+                yield row.offset, row.offset, () if entry is None else (entry,)
+        except MissingContentError as error:
+            self._note(f"{segment.path}: {error}; {option} prints the records")
 
     def _decode(self, directory: PartitionDirectory, source: ByteSource, header: "_Header") -> Iterator[GroupLogEntry]:
         """Yield the entries of one batch. Raises WireError where it is broken, ValueError where it cannot be read."""
@@ -173,6 +199,23 @@ class GroupLogReader(Struct, frozen=True):
     def _note(self, text: str) -> None:
         if len(self.unreadable) < _MOST_NOTES:
             self.unreadable.append(text)
+
+
+def _printed_entry(topic: str, row: DumpRecord) -> GroupLogEntry | None:
+    timestamp, leader_epoch = NO_TIMESTAMP if row.timestamp is None else row.timestamp, row.leader_epoch or 0
+    producer_id = NO_PRODUCER_ID if row.producer_id is None else row.producer_id
+    producer = producer_id, -1 if row.producer_epoch is None else row.producer_epoch
+    if not is_data(row):
+        is_end = row.end_marker is not None
+        return TransactionEnd(row.offset, timestamp, *producer, row.end_marker == "COMMIT") if is_end else None
+    record = parse_printed_state(topic, row.key, row.payload)
+    place = row.offset, timestamp, leader_epoch
+    if topic != GROUPS or record.name != "OffsetCommit":
+        return GroupRecord(*place, record)
+    key, value = cast("dict[str, Any]", record.key), cast("dict[str, Any] | None", record.value)
+    known = key["group"], key["topic"], key["partition"]
+    by = producer if row.is_transactional else (NO_PRODUCER_ID, -1)
+    return CommitRecord(*place, *by, known, *((None,) if value is None else _content(value)))
 
 
 _MARKERS = (ABORT_MARKER, COMMIT_MARKER)
@@ -248,9 +291,12 @@ def _commit_value(key: bytes, value: Buffer) -> tuple[int, int, str | None]:
                 return offset, epoch, None
             if tags[:3] == _TAGGED_ID and len(tags) == len(_TAGGED_ID) + 16:
                 return offset, epoch, _topic_id(base64.urlsafe_b64encode(tags[3:]).decode().rstrip("="))
-    found = cast("dict[str, Any]", parse_keyed_record(GROUPS, key, value).value)
-    return found["offset"], found.get("leaderEpoch", -1), _topic_id(found.get("topicId", _NO_TOPIC_ID))
+    return _content(cast("dict[str, Any]", parse_keyed_record(GROUPS, key, value).value))
 
 
-def _topic_id(text: str) -> str | None:
+def _content(value: Mapping[str, Any]) -> tuple[int, int, str | None]:
+    return value["offset"], value.get("leaderEpoch", -1), _topic_id(value.get("topicId", _NO_TOPIC_ID))
+
+
+def _topic_id(text: str | None) -> str | None:
     return None if text == _NO_TOPIC_ID else text

@@ -1,18 +1,33 @@
-"""Committed offsets of consumer groups that went back, were set, or were removed."""
+"""Committed offsets of consumer groups: that went back, were set or removed, that the log start overtook, and that wait for a marker."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
-from kaudit.checks.texts import counted, duration, time_text
+from kaudit.checks.log.missing_offsets import NO_PRODUCER
+from kaudit.checks.texts import counted, duration, listed, time_text
+from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.group_commits import CommitStep, CommittedSteps, Committer, StepKind
+from kaudit.model.group_commits import (
+    CommitsInTransaction,
+    CommitStep,
+    CommittedBelowLogStart,
+    CommittedSteps,
+    Committer,
+    StepKind,
+)
 from kaudit.model.impact import NO_IMPACT, Impact
 
-_ALONE = none_because("a finding has all steps of one group and partition")
-_NOT_LOGGED = none_because("brokers log no commits, and clients log those that fail")
-_NO_GROUPS = none_because("simulated clusters have no consumer groups")
+group_check = functools.partial(
+    check,
+    incident=none_because("a finding has all of one group and partition, or of a producer and its inputs"),
+    caused_by=none_because("brokers log neither commits nor acknowledgements, and clients log commits that fail"),
+    simulated=none_because("simulated clusters have no consumer groups"),
+)
+"""Declares a check of what groups wrote to internal topics."""
+NO_FILE = dict.fromkeys(("segment", "position"), "a record of an internal topic is placed by its offset")
 _STORED = (
     "a commit of a member of the current generation is stored, a lower one too (OffsetMetadataManager.commitOffset)"
 )
@@ -41,16 +56,13 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     changes: Sequence[CommitStep]
 
 
-@check(
+@group_check(
     "KA900",
     severity=Severity.WARNING,
     severity_note="note where it was corrected at once, and where compaction hides how",
     summary="the committed offset of a consumer group went back",
     needs=(CommittedSteps,),
     withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NO_GROUPS,
 )
 def committed_offset_went_back(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each group and partition whose commits went back, apart from those of two that commit in turn."""
@@ -90,15 +102,12 @@ _COMPACTED = (
 )
 
 
-@check(
+@group_check(
     "KA901",
     severity=Severity.ERROR,
     summary="two writers commit offsets of one group and partition in turn, each its own",
     needs=(CommittedSteps,),
     withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NO_GROUPS,
 )
 def two_writers_of_one_offset(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each group and partition whose offset goes back again and again, as one of two writers commits."""
@@ -122,14 +131,11 @@ def two_writers_of_one_offset(context: Context, evidence: Evidence) -> Iterator[
             )
 
 
-@check(
+@group_check(
     "KA902",
     severity=Severity.NOTE,
     summary="the committed offset of a group without members was set by a tool",
     needs=(CommittedSteps,),
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NO_GROUPS,
 )
 def committed_offset_set(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each group and partition whose offset was set while the group had no members."""
@@ -148,14 +154,11 @@ def committed_offset_set(context: Context, evidence: Evidence) -> Iterator[Findi
             )
 
 
-@check(
+@group_check(
     "KA903",
     severity=Severity.WARNING,
     summary="a group's committed offset was removed, and the group began again below it",
     needs=(CommittedSteps,),
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NO_GROUPS,
 )
 def removed_offset_read_again(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each group and partition that went on below an offset that had expired or been deleted."""
@@ -247,8 +250,106 @@ def _who(by: Committer) -> str:
 
 
 def _absent(by: Committer) -> Mapping[str, str]:
-    absent = dict.fromkeys(("segment", "position"), "a commit is placed by its offset")
-    return absent if by.producer_id is not None else absent | _NO_PRODUCER
+    return NO_FILE if by.producer_id is not None else NO_FILE | _NO_PRODUCER
 
 
 _NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "the commit is in no transaction")
+
+
+class _BelowStartEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    group_id: str
+    committed_offset: int
+    log_start_offset: int
+    committed_at_offset: int
+    last_timestamp: int
+    assigned_to: Committer | None
+
+
+@group_check(
+    "KA904",
+    severity=Severity.WARNING,
+    summary="records were removed before a group that is reading them had committed them",
+    needs=(CommittedBelowLogStart,),
+    withdrawn_by=Withdrawal.NEXT_READING,
+)
+def committed_below_log_start(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each group with a member for the partition whose newest commit lies below the start of the log."""
+    for found in evidence.of(CommittedBelowLogStart):
+        commit, start = found.commit, found.log_start_offset
+        group, offset = commit.committed.group, commit.committed.offset
+        removed = start - offset
+        yield committed_below_log_start.finding(
+            context,
+            f"group {group} has committed up to {offset}, and the log begins at {start}: {counted(removed, 'offset')} were removed "
+            "before it had committed them",
+            confidence=Confidence.LIKELY,
+            offset=offset,
+            last_offset=start - 1,
+            anchor=f"below the start {group}",
+            evidence=_BelowStartEvidence(
+                rule="retention and DeleteRecords do not look at committed offsets (UnifiedLog.deleteOldSegments)",
+                broker="answers a fetch from there with OFFSET_OUT_OF_RANGE: with auto.offset.reset=earliest the group goes on at the "
+                "log start, with latest at the log end",
+                group_id=group,
+                committed_offset=offset,
+                log_start_offset=start,
+                committed_at_offset=commit.offset,
+                last_timestamp=commit.timestamp,
+                assigned_to=commit.owner,
+            ),
+            impact=Impact(records_skipped_at_most=removed),
+            explanations=(
+                Explanation("the group lagged for longer than the topic keeps its records"),
+                Explanation("the member has read on, and has not committed yet", innocent=True),
+                Explanation("the copy of __consumer_offsets is older than that of the log", innocent=True),
+            ),
+            absent={**NO_PRODUCER, "segment": "the offsets are in none", "position": "the bytes are not there"},
+        )
+
+
+class _PendingEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    rule: str
+    broker: str
+    group_ids: Sequence[str]
+    first_timestamp: int
+    last_timestamp: int
+
+
+@group_check(
+    "KA905",
+    severity=Severity.WARNING,
+    summary="commits of a group are in a transaction that does not end: its members cannot fetch their offsets",
+    needs=(CommitsInTransaction,),
+    withdrawn_by=Withdrawal.END_OF_TRANSACTION,
+    transactional=True,
+)
+def commits_never_decided(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each transaction with commits that is open for longer than brokers let it be."""
+    for found in evidence.of(CommitsInTransaction):
+        if not context.clock.has_passed(MAX_TRANSACTION_TIMEOUT_MS, found.timestamp):
+            continue
+        groups = sorted({group for group, _, _ in found.partitions})
+        yield commits_never_decided.finding(
+            context,
+            f"the commits of {listed(groups)} in the transaction of producer {found.producer_id} wait for its end since "
+            f"{time_text(found.timestamp)}",
+            confidence=Confidence.LIKELY,
+            offset=found.offset,
+            producer_id=found.producer_id,
+            producer_epoch=found.producer_epoch,
+            evidence=_PendingEvidence(
+                rule="offsets that a transaction commits count from its marker on (KIP-447, OffsetMetadataManager)",
+                broker="answers whoever asks for them with UNSTABLE_OFFSET_COMMIT: consumers of Kafka Streams and those with "
+                "isolation.level=read_committed wait",
+                group_ids=groups,
+                first_timestamp=found.timestamp,
+                last_timestamp=found.timestamp,
+            ),
+            explanations=(
+                Explanation("the transaction hangs: no coordinator ends it"),
+                Explanation("its marker is beyond the end of this copy", innocent=True),
+            ),
+            absent=NO_FILE,
+        )

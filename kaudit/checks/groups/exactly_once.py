@@ -3,8 +3,9 @@
 import functools
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import Evidence, Withdrawal
 from kaudit.checks.context import Context
+from kaudit.checks.groups.committed_offsets import NO_FILE, group_check
 from kaudit.checks.texts import counted, listed, time_text
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.exactly_once import (
@@ -19,16 +20,7 @@ from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 
 _SHOWN = 20
-_ABSENT = {"segment": "about commits, not about a file", "position": "about commits, not about bytes"}
-
-_eos_check = functools.partial(
-    check,
-    withdrawn_by=Withdrawal.NEXT_READING,
-    incident=none_because("a finding has all transactions of one producer that have the inputs"),
-    caused_by=none_because("brokers log no commits, and clients log those that fail"),
-    simulated=none_because("simulated clusters have no consumer groups"),
-    transactional=True,
-)
+_eos_check = functools.partial(group_check, withdrawn_by=Withdrawal.NEXT_READING, transactional=True)
 
 
 class _TwiceEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
@@ -107,7 +99,7 @@ def _twice(context: Context, found: ProcessedTwice) -> Finding:
                 else ("pass consumer.groupMetadata() to sendOffsetsToTransaction, so that replaced members are fenced",)
             ),
         ),
-        absent=_ABSENT,
+        absent=NO_FILE,
     )
 
 
@@ -183,7 +175,7 @@ def _skipped(context: Context, found: Skipped) -> Finding:
         explanations=_OUTSIDE_CAUSES if by is None else _ABORTED_CAUSES,
         following=(context.transactions_command(inputs.group),),
         absent={
-            **_ABSENT,
+            **NO_FILE,
             **(
                 {"producer_id": "no producer committed it", "producer_epoch": "as the producer id"}
                 if by is None
@@ -260,7 +252,7 @@ def _outside(context: Context, found: CommitsOutside) -> Finding:
         ),
         following=("commit by sendOffsetsToTransaction alone, and set enable.auto.commit=false",),
         absent={
-            **_ABSENT,
+            **NO_FILE,
             **({} if found.producer_id is not None else {"producer_id": "about the group's consumers"}),
             "producer_epoch": "about all of them",
         },

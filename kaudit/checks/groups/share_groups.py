@@ -2,23 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.check import Evidence, Withdrawal, check, none_because
+from kaudit.checks.check import Evidence, Withdrawal
 from kaudit.checks.context import Context
+from kaudit.checks.groups.committed_offsets import NO_FILE, group_check
 from kaudit.checks.texts import counted, listed, time_text
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.share_groups import SharedOffsets, SharePartition, StartJump
 
-_ALONE = none_because("a finding has all of one group and partition")
-_NOT_LOGGED = none_because("brokers log no acknowledgements of share groups")
-_NO_GROUPS = none_because("simulated clusters have no consumer groups")
 _LOCK_LIMIT_MS = 3_600_000
 """group.share.max.record.lock.duration.ms by default: no record stays acquired for longer."""
 _FEW = 5
 """Ranges named in a sentence."""
 _ABSENT = {
-    **dict.fromkeys(("segment", "position"), "the state is placed by its offset"),
+    **NO_FILE,
     **dict.fromkeys(("producer_id", "producer_epoch"), "share coordinators write without a producer id"),
 }
 
@@ -37,14 +35,11 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     start_jumps: Sequence[StartJump] = ()
 
 
-@check(
+@group_check(
     "KA910",
     severity=Severity.WARNING,
     summary="records were archived for a share group, rejected or delivered too often: they are never delivered to it again",
     needs=(SharePartition,),
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NO_GROUPS,
 )
 def share_records_archived(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the archived offsets of each share group and partition."""
@@ -74,15 +69,12 @@ def share_records_archived(context: Context, evidence: Evidence) -> Iterator[Fin
         )
 
 
-@check(
+@group_check(
     "KA911",
     severity=Severity.WARNING,
     summary="records stay acquired by a share group for longer than brokers let them be",
     needs=(SharePartition,),
     withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NO_GROUPS,
 )
 def share_records_stay_acquired(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the offsets that are acquired at the end of the log, since an hour and more."""
@@ -104,15 +96,12 @@ def share_records_stay_acquired(context: Context, evidence: Evidence) -> Iterato
             )
 
 
-@check(
+@group_check(
     "KA912",
     severity=Severity.WARNING,
     severity_note="note where a tool set it",
     summary="the start offset of a share group jumped over records that were not processed, or back",
     needs=(SharePartition,),
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NO_GROUPS,
 )
 def share_start_jumped(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report the jumps of each share group and partition, those that a tool made apart."""

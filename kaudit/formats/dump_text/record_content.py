@@ -1,7 +1,8 @@
 """Records of internal topics as kafka-dump-log prints them with its decoders.
 
-Source of the formats: TransactionLog.formatRecordKeyAndValue (0.11 to 3.x), TransactionLogMessageParser (4.x, JSON) and
-ClusterMetadataLogMessageParser (JSON) of DumpLogSegments. JSON of a record is that of its generated JsonConverter.
+Source of the formats: TransactionLog.formatRecordKeyAndValue (0.11 to 3.x), TransactionLogMessageParser (4.x, JSON),
+GroupMetadataManager.formatRecordKeyAndValue (to 3.7), OffsetsMessageParser (JSON) and ClusterMetadataLogMessageParser (JSON) of
+DumpLogSegments. JSON of a record is that of its generated JsonConverter.
 """
 
 import json
@@ -18,6 +19,7 @@ from kaudit.formats.internal_topics.metadata_records import (
     MetadataRecord,
     ProducerIds,
 )
+from kaudit.formats.internal_topics.record_schemas import Fields, InternalRecord, printed_record
 from kaudit.model.coordinator import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
 
 NOT_PRINTED: Final = -1
@@ -28,6 +30,11 @@ _VALUE: Final = re.compile(
     r"producerId:(-?[0-9]{1,19}),producerEpoch:(-?[0-9]{1,5}),state=(\w+),partitions=\w*[\[(](.*)[\])],"
     r"txnLastUpdateTimestamp=(-?[0-9]{1,19}),txnTimeoutMs=(-?[0-9]{1,10})"
 )
+_COMMIT_KEY: Final = re.compile(r"offset_commit::group=(.*),partition=([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})", re.DOTALL)
+_COMMIT_VALUE: Final = re.compile(r"offset=(-?[0-9]{1,19})(?:,.*)?", re.DOTALL)
+_GROUP_KEY: Final = re.compile(r"group_metadata::group=(.*)", re.DOTALL)
+_MEMBER: Final = re.compile(r"[{,]([^=,{}]+)=\[([^\]]*)\]")
+_DELETED: Final = b"<DELETE>"
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
 _STATUS: Final = {status.label: status for status in TransactionStatus if status is not TransactionStatus.UNKNOWN}
 _METADATA_API_KEYS: Final = {
@@ -55,6 +62,50 @@ def parse_printed_transaction(key: bytes | None, payload: bytes | None) -> Trans
     if found is None:
         raise _unreadable("key", text)
     return TransactionRecord(found[1], None if payload is None else _text_value(_text(payload)))
+
+
+def parse_printed_state(topic: str, key: bytes | None, payload: bytes | None) -> InternalRecord:
+    """Read a record of __consumer_offsets or __share_group_state, printed by the decoder of the topic; None or <DELETE>: a tombstone.
+
+    The text before 3.8 prints of a commit neither version (0 is taken) nor leader epoch, of a group its members' ids and partitions
+    alone. Raises WireError for text that is not the decoder's.
+    """
+    if key is None:
+        raise WireError(0, Reason.TRUNCATED, f"a record of {topic} without a key")
+    text, value = _text(key), None if payload in (None, _DELETED) else _text(payload or b"")
+    if text.startswith("{"):
+        return printed_record(topic, _json(text), None if value is None else _json(value))
+    if found := _COMMIT_KEY.fullmatch(text):
+        fields = {"group": found[1], "topic": found[2], "partition": _in_range("partition", int(found[3]), "int32")}
+        return _text_record("OffsetCommit", 1, fields, None if value is None else _text_commit(value))
+    if found := _GROUP_KEY.fullmatch(text):
+        return _text_record(
+            "GroupMetadata", 2, {"group": found[1]}, None if value is None else _text_group(_json(value))
+        )
+    raise _unreadable("key", text)
+
+
+def _text_record(name: str, number: int, key: Fields, value: Fields | None) -> InternalRecord:
+    return InternalRecord(name, number, None if value is None else _TEXT_VERSION, key, value)
+
+
+def _text_commit(text: str) -> Fields:
+    found = _COMMIT_VALUE.fullmatch(text)
+    if found is None:
+        raise _unreadable("value", text)
+    return {"offset": _in_range("offset", int(found[1]), "int64")}
+
+
+def _text_group(group: dict[str, Any]) -> Fields:
+    members = [
+        {"memberId": member, "clientId": "", "clientHost": "", "assignment": {"assignedPartitions": _assigned(places)}}
+        for member, places in _MEMBER.findall(_member(group, "assignment", str))
+    ]
+    return {"generation": _integer(group, "generationId", "int32"), "members": members}
+
+
+def _assigned(text: str) -> list[Fields]:
+    return [{"topic": each.topic, "partitions": list(each.partitions)} for each in _partitions(text) or ()]
 
 
 def parse_printed_metadata(payload: bytes) -> MetadataRecord:
