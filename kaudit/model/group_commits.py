@@ -68,7 +68,8 @@ class CommittedSteps(Struct, frozen=True, tag=True):
     """The steps of one group's committed offset of one partition of a topic that are not plain progress.
 
     `steps` are the first and last of them; `sums` has for each kind how many there are, and over how many offsets they went together.
-    `alternating`: two committed in turn, each from its own position. `commits` are those that took effect.
+    `alternating`: two committed in turn, each from its own position. `commits` are those that took effect. `log_start_offset` is the
+    topic's, None where its log is not among the inputs.
     """
 
     group: str
@@ -78,6 +79,7 @@ class CommittedSteps(Struct, frozen=True, tag=True):
     sums: Mapping[StepKind, tuple[int, int]]
     alternating: bool
     commits: int
+    log_start_offset: int | None = None
 
 
 class CommitsInTransaction(Struct, frozen=True, tag=True):

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from kaudit.audits.coordinator.commit_history import CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
 from kaudit.audits.coordinator.share_history import ShareHistory
 from kaudit.audits.tiered.remote_log import RemoteLogHistory
 from kaudit.audits.transactions.committed_inputs import CommittedInputs
 from kaudit.model.coordinator import LogBounds
-from kaudit.model.group_commits import NewestCommit
+from kaudit.model.group_commits import CommittedSteps, NewestCommit
 from kaudit.model.internal_topics import REMOTE_LOG, SHARE_STATE
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
@@ -43,7 +45,10 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
         )
     return GroupLog(
         directory,
-        sorted(steps, key=lambda found: -sum(count for count, _ in found.sums.values()))[:_MOST_HISTORIES],
+        [
+            _with_start(found, question.bounds)
+            for found in sorted(steps, key=lambda found: -sum(count for count, _ in found.sums.values()))
+        ][:_MOST_HISTORIES],
         [commit for commit in history.newest() if _is_outside(commit, question.bounds)],
         pending[:_MOST_PENDING],
         topic_names=history.members.topic_names,
@@ -78,6 +83,11 @@ def _read_remote_log(directory: PartitionDirectory, reader: GroupLogReader) -> G
     is_complete = not (history.missing or history.not_followed or reader.unreadable or reader.failed)
     logs = list(history.logs())
     return GroupLog(directory, notes=notes, failed=reader.failed, remote=logs, remote_complete=is_complete)
+
+
+def _with_start(found: CommittedSteps, bounds: Mapping[TopicPartition, LogBounds]) -> CommittedSteps:
+    log = bounds.get((found.topic, found.partition))
+    return found if log is None else replace(found, log_start_offset=log.start_offset)
 
 
 def _compacted(missing: int, last: int) -> str:

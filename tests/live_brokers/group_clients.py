@@ -129,7 +129,7 @@ class Confluent:
 
 def read_to(member: Member, offset: int) -> None:
     """Poll until the position in partition 0 is `offset` or beyond, and commit exactly that."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while (member.position(0) or 0) < offset:
         member.poll(0.2)
         assert time.monotonic() < deadline

@@ -156,7 +156,7 @@ def _members_come_and_go(stage: Stage, group: str, protocol: Mapping[str, str]) 
     members: list[Member] = []
 
     def until(is_reached: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not is_reached():
             for member in members:
                 member.poll(0.1)
@@ -311,7 +311,6 @@ def share_reset(stage: Stage) -> None:
     time.sleep(LOCK_SECONDS)
     how = "--group", "share-reset", "--topic", TOPIC, "--reset-offsets", "--to-earliest", "--execute"
     stage.tool("ShareGroupCommand", *how)
-    _taker(stage, "share-reset").drain()
     stage.done["share-reset"] = {"code": "KA912", "severity": "note", "from": RECORDS, "to": 0, "unread": 0}
 
 
@@ -367,7 +366,18 @@ def record(name: str, target: Path) -> None:
                             tar.add(path, f"{directory.name}/{path.name}")
             tar.add(broker.logs / "log-start-offset-checkpoint", "log-start-offset-checkpoint")
         (target / f"{name}.tar.xz").write_bytes(lzma.compress(packed.getvalue(), preset=9))
+        (target / f"{name}.txt.xz").write_bytes(lzma.compress(_printed(broker, client), preset=9))
         (target / f"{name}.json").write_text(json.dumps(stage.done, indent=1) + "\n", encoding="utf-8")
+
+
+def _printed(broker: Broker, client: str) -> bytes:
+    """What kafka-dump-log of the broker's release prints of the groups' records."""
+    topic, option = (
+        ("__share_group_state", "share-group-state") if client == "share" else ("__consumer_offsets", "offsets")
+    )
+    java = ["java", "-cp", f"{broker.jars}/*", "kafka.tools.DumpLogSegments", "--deep-iteration", f"--{option}-decoder"]
+    files = ",".join(str(path.relative_to(broker.logs)) for path in broker.segments(topic, 0))
+    return subprocess.run([*java, "--files", files], check=True, capture_output=True, cwd=broker.logs).stdout
 
 
 if __name__ == "__main__":

@@ -209,7 +209,12 @@ def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
         f"the committed offset of {found.group} on {found.topic}-{found.partition} {_WORDS.get(kind, 'went back')}{how_often}"
         f"{by}{text}; {'first ' if times > 1 else ''}from {first.committed_before} to {first.committed}"
     )
-    again = kind in _COSTS or own is two_writers_of_one_offset
+    again = records
+    if (
+        kind is StepKind.REMOVED
+    ):  # without an offset the group may have begun at the log start, long before it committed
+        again += times * max(max(step.committed for step in steps) - (found.log_start_offset or 0), 0)
+    is_read_again = kind in _COSTS or own is two_writers_of_one_offset
     return own.finding(
         context,
         message,
@@ -234,7 +239,7 @@ def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
             last_timestamp=last.timestamp,
             changes=steps,
         ),
-        impact=Impact(records_delivered_again_at_most=records) if again else NO_IMPACT,
+        impact=Impact(records_delivered_again_at_most=again) if is_read_again else NO_IMPACT,
         explanations=explanations,
         following=following,
         absent=_absent(first.by),
