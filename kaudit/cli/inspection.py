@@ -29,6 +29,8 @@ from kaudit.source.option import check_int64, parse_int64
 
 ROW_FORMATS = ("table", "json", "jsonl", "parquet")
 PARQUET = "parquet"
+HTML = "html"
+"""A format of some commands."""
 if TYPE_CHECKING:  # few rows are redacted
     from kaudit.results.redaction import Redactor
 
@@ -44,12 +46,14 @@ class RowTarget(Struct, frozen=True):
     file: Path | None
 
 
-def parse_row_targets(formats: Sequence[str], output: str | None, inputs: Sequence[str]) -> list[RowTarget]:
+def parse_row_targets(
+    formats: Sequence[str], output: str | None, inputs: Sequence[str], known: Sequence[str] = ROW_FORMATS
+) -> list[RowTarget]:
     """Parse --output-format and --output, and refuse now what would only fail later."""
     typed = split_formats(formats, output)
     for name, _ in typed:
-        if name not in ROW_FORMATS:
-            hint = suggestion(name, ROW_FORMATS) or f"; there are {', '.join(ROW_FORMATS)}"
+        if name not in known:
+            hint = suggestion(name, known) or f"; there are {', '.join(known)}"
             raise UsageError(f"--output-format {name}: no such format{hint}")
     return [_target(name, file, inputs) for name, file in typed]
 

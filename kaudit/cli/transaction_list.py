@@ -4,14 +4,14 @@ import sys
 from collections.abc import Iterator
 
 from kaudit.cli.commands.transactions import ChosenTransactions
+from kaudit.cli.engine import choose_engine
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.inspection import PARQUET, RowTarget, console_of, parse_row_targets, show
 from kaudit.cli.loading import loaded
-from kaudit.cli.options import DisplayOptions, RowOutput
+from kaudit.cli.options import DisplayOptions, EngineOptions, RowOutput
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import nothing_audited
 from kaudit.cli.targets import write_rows
-from kaudit.engines import local
 from kaudit.errors import NothingToAuditError
 from kaudit.listings.transactions import NO_TOTALS, Query, TransactionListing
 from kaudit.report.console import visible
@@ -23,17 +23,18 @@ _SHOWN = 50
 
 
 def run_transactions(
-    options: ScanOptions, chosen: ChosenTransactions, output: RowOutput, display: DisplayOptions
+    options: ScanOptions, chosen: ChosenTransactions, output: RowOutput, asked: EngineOptions, display: DisplayOptions
 ) -> int:
     """List transactions in every format asked for; return the exit code."""
     targets = parse_row_targets(output.output_format or (), output.output, options.paths)
     names = output.redaction.redactor()
     only_table = all(target.form == "table" for target in targets)
     limit = chosen.limit if chosen.limit is not None or not only_table else _SHOWN
+    engine = choose_engine(asked)
     query = Query(chosen.group or (), chosen.transactional_id or (), limit)
     try:
         with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-            listing = local.transactions(options, progress, query)
+            listing = engine.transactions(options, progress, query)
     except NothingToAuditError as error:
         # whoever parses stdout gets a valid document also now
         if names is not None:

@@ -6,7 +6,10 @@ An engine reads the ranges of all partitions, keeps rows of each, does work for 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from kaudit.engines.progress import Progress
 from kaudit.engines.rows import NO_ROWS, Rows
@@ -20,6 +23,8 @@ from kaudit.source.layout import PartitionDirectory
 if TYPE_CHECKING:
     from kaudit.listings.producer_histories import RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
+    from kaudit.listings.transactions import Query as TransactionQuery
+    from kaudit.listings.transactions import TransactionListing
 
 
 class PartitionTask(Protocol):
@@ -76,6 +81,10 @@ class AuditedInput(ABC):
     def recorded(self) -> "RecordedScan":
         """Return the scan with what writes its tables, of the rows of `kept_rows.HISTORIES`."""
 
+    @abstractmethod
+    def transactions(self, query: "TransactionQuery") -> "TransactionListing":
+        """List the transactions that `query` chooses, of an audit with `options.listed_transactions`."""
+
 
 def listings() -> Any:  # noqa: ANN401 - a module
     """Return the module `kept_rows`: a scan starts without the listings that it imports."""
@@ -126,6 +135,13 @@ class Engine(ABC):
         """Audit, and list the producer ids that `query` chooses."""
         with self.listed_producers(options, progress, query) as listed:
             return listed.result
+
+    def transactions(self, options: ScanOptions, progress: Progress, query: "TransactionQuery") -> "TransactionListing":
+        """Audit, and list the transactions that `query` chooses."""
+        most = import_module("kaudit.listings.transactions").MOST_INPUTS  # no other command needs it
+        asked = replace(options, listed_transactions=most, takes_logs=False)
+        with self.audited(asked, progress) as audited:
+            return audited.transactions(query)
 
     @contextmanager
     def listed_producers(self, options: ScanOptions, progress: Progress, query: Query) -> "Iterator[ListedProducers]":

@@ -9,8 +9,6 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from kaudit.engines.engine import AuditedInput, Done, Engine, Task, listings
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
@@ -72,19 +70,6 @@ class LocalEngine(Engine):
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
             yield from _advancing(work, pool.map(one, work), progress)
 
-    @staticmethod
-    def transactions(options: ScanOptions, progress: Progress, query: "TransactionQuery") -> "TransactionListing":
-        """Audit, and list the transactions that `query` chooses.
-
-        Raises as `audited` does.
-        """
-        keep_freed_memory()
-        transactions = import_module("kaudit.listings.transactions")
-        asked = replace(options, listed_transactions=transactions.MOST_INPUTS, takes_logs=False)
-        audit = _audit(asked, progress, NO_ROWS, lambda *_: None)
-        listing: TransactionListing = transactions.transaction_listing(audit, query)
-        return listing
-
 
 def _advancing(work: Sequence[Task], results: Iterable[Done], progress: Progress) -> Iterator[Done]:
     for task, result in zip(work, results, strict=True):
@@ -112,6 +97,11 @@ class _LocalAudit(AuditedInput):
     def recorded(self) -> "RecordedScan":
         recorded: RecordedScan = listings().recorded(self._audit, self.result, self._kept)
         return recorded
+
+    def transactions(self, query: "TransactionQuery") -> "TransactionListing":
+        make = import_module("kaudit.listings.transactions").transaction_listing
+        listing: TransactionListing = make(self._audit, self.result, query)
+        return listing
 
 
 def _audit(

@@ -1,7 +1,9 @@
 """Consumer groups as `kaudit groups` lists them: their members, and what they have committed against the logs given."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
+import msgspec
 from msgspec import Struct, field
 
 from kaudit.audits.coordinator.commit_history import MOST_TAKEN, CommitHistory
@@ -11,6 +13,7 @@ from kaudit.model.batch import last_offsets
 from kaudit.model.group_commits import CommittedSteps
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.result import NotAudited
+from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.reading.log_tail import last_batches
 from kaudit.scanning.group_logs import furthest_replicas
@@ -20,6 +23,8 @@ from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 
 Row = dict[str, object]
+OF_ONE_GROUP = ("commit", "generation")
+"""Rows that are listed of one group, or drawn."""
 _Bounds = tuple[int, int]
 """Log start offset, and log end offset (exclusive)."""
 
@@ -33,8 +38,43 @@ class GroupListing(Struct):
     incomplete: bool = False
 
 
-def list_groups(options: ScanOptions, group: str | None) -> GroupListing:
-    """Read `__consumer_offsets` and the ends of the logs that groups read; of one group, if given, with every commit.
+class GroupTask(Struct, frozen=True):
+    """A partition of __consumer_offsets to read, and the bounds of the logs; `group`: the one that is listed, None: all.
+
+    `commits`: each commit is listed, and each change of the group.
+    """
+
+    directory: PartitionDirectory
+    bounds: Mapping[tuple[str, int], _Bounds]
+    group: str | None
+    commits: bool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return self.directory.bytes
+
+    @property
+    def directories(self) -> Sequence[PartitionDirectory]:
+        """The directory that is read."""
+        return (self.directory,)
+
+
+class ListedGroups(Struct, frozen=True):
+    """What one partition of __consumer_offsets shows: groups with their rows as JSON, and what of it is not known."""
+
+    groups: Sequence[tuple[str, bytes]]
+    not_checked: Sequence[NotAudited]
+
+
+ReadGroups = Callable[[Sequence[GroupTask]], Iterable[ListedGroups]]
+"""Does each task by `list_partition`, in order, in any process."""
+
+
+def list_groups(options: ScanOptions, group: str | None, read: ReadGroups, *, commits: bool) -> GroupListing:
+    """Read `__consumer_offsets` and the ends of the logs that groups read; of one group, if given.
+
+    `commits`: with every commit and every change of a group.
 
     Raises:
         NothingToAuditError: there is no segment; UsageError, UnreadableInputError: as find_input.
@@ -46,26 +86,35 @@ def list_groups(options: ScanOptions, group: str | None) -> GroupListing:
     if not logs:
         listing.not_checked.append(NotAudited(GROUPS, "not among the inputs: nothing is known of groups"))
     bounds = _bounds(layout, reads)
-    found: dict[str, list[Row]] = {}
-    for log in logs:
-        reader, history = GroupLogReader(reads), CommitHistory(of_group=group)
-        reader.follow(log, [history])
-        for name, rows in _of_groups(history, bounds):
-            if group in (None, name):
-                found.setdefault(name, []).extend(rows)
-        listing.not_checked += [NotAudited(log.name, text) for text in reader.unreadable]
-        if history.missing:
-            text = f"{history.missing:,} offsets up to {history.last_missing} are compacted away, and what they held is not known"
-            listing.not_checked.append(NotAudited(log.name, text))
-        if history.not_followed or len(history.taken) == MOST_TAKEN:
-            listing.not_checked.append(NotAudited(log.name, "more commits than are listed"))
-    listing.rows = [row for _, rows in sorted(found.items()) for row in rows]
-    failed = [
+    answers = list(read([GroupTask(log, bounds, group, commits) for log in logs])) if logs else []
+    found = sorted(chain.from_iterable(answer.groups for answer in answers))
+    listing.rows = [row for _, rows in found for row in msgspec.json.decode(rows, type=list[Row])]
+    listing.not_checked += chain.from_iterable(answer.not_checked for answer in answers)
+    listing.not_checked += [
         NotAudited(entry.path, entry.reason, unreadable=True) for entry in (*layout.unreadable, *reads.unreadable)
     ]
-    listing.not_checked += failed
-    listing.incomplete = bool(failed)
+    listing.incomplete = any(note.unreadable for note in listing.not_checked)
     return listing
+
+
+def list_partition(task: GroupTask, options: ScanOptions, open_source: OpenSource) -> ListedGroups:  # noqa: ARG001 - as jobs are
+    """Read one partition of __consumer_offsets, in any process."""
+    reads, log = FailedReads(open_source), task.directory
+    reader, history = GroupLogReader(reads), CommitHistory(of_group=task.group, keeps_commits=task.commits)
+    reader.follow(log, [history])
+    groups = [
+        (name, msgspec.json.encode(rows))
+        for name, rows in _of_groups(history, task.bounds)
+        if task.group in (None, name)
+    ]
+    notes = [NotAudited(log.name, text) for text in reader.unreadable]
+    if history.missing:
+        text = f"{history.missing:,} offsets up to {history.last_missing} are compacted away, and what they held is not known"
+        notes.append(NotAudited(log.name, text))
+    if history.not_followed or len(history.taken) == MOST_TAKEN:
+        notes.append(NotAudited(log.name, "more commits than are listed"))
+    notes += [NotAudited(entry.path, entry.reason, unreadable=True) for entry in reads.unreadable]
+    return ListedGroups(groups, notes)
 
 
 def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]) -> Iterator[tuple[str, list[Row]]]:
@@ -96,7 +145,7 @@ def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]
                 "steps": 0 if stepped is None else sum(count for count, _ in stepped.sums.values()),
             }
         )
-    commits = list(_commits(history))
+    commits = sorted(chain(_commits(history), _generations(history)), key=lambda row: int(str(row["offset"])))
     for name in {*offsets, *steps, *history.members.groups}:
         group = history.members.groups.get(name, Group())
         own = sorted(offsets.get(name, ()), key=lambda row: (str(row["topic"]), int(str(row["partition"]))))
@@ -130,6 +179,18 @@ def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]
                 *_steps(own_steps),
             ],
         )
+
+
+def _generations(history: CommitHistory) -> Iterator[Row]:
+    for each in history.generations:
+        yield {
+            "row": "generation",
+            "group": each.group,
+            "generation": each.generation,
+            "members": each.members,
+            "offset": each.offset,
+            "timestamp": each.timestamp,
+        }
 
 
 def _commits(history: CommitHistory) -> Iterator[Row]:

@@ -128,9 +128,8 @@ class _Listed(Struct, frozen=True):
         return len(self.chosen)
 
 
-def transaction_listing(audit: Audit, query: Query) -> TransactionListing:
-    """List the transactions of an audit whose groups' logs were read with a list of transactions."""
-    result = audit.result()
+def transaction_listing(audit: Audit, result: ScanResult, query: Query) -> TransactionListing:
+    """List the transactions of an audit, and of its result, whose groups' logs were read with a list of transactions."""
     places = {
         (GROUPS, log.directory.partition): log.inputs for log in audit.group_logs if log.directory.topic == GROUPS
     }

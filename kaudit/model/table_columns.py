@@ -171,6 +171,7 @@ GROUP_COLUMNS: Mapping[str, Column] = {
 GROUP_TABLES: Mapping[str, tuple[str, ...]] = {
     "group": ("group", "generation", "members", "partitions", "lag", "steps"),
     "member": ("group", "member_id", "client_id", "host", "partitions"),
+    "generation": ("group", "generation", "members", "offset", "timestamp"),
     "offset": (
         "group", "topic", "partition", "committed", "leader_epoch", "timestamp", "offset", "log_start_offset", "log_end_offset",
         "lag", "member_id", "steps",

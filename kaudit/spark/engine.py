@@ -26,6 +26,8 @@ from kaudit.listings.producer_histories import RecordedScan
 from kaudit.listings.producer_listing import ListedProducers
 from kaudit.listings.query import Query
 from kaudit.listings.timeline import with_names
+from kaudit.listings.transactions import Query as TransactionQuery
+from kaudit.listings.transactions import TransactionListing, transaction_listing
 from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
 from kaudit.model.result import ScanResult, StateUse, TimelineResult
@@ -167,6 +169,9 @@ class _SparkAudit(AuditedInput):
         return RecordedScan(
             self.result, tables.histories, tables.batches, audit.high_watermarks, audit.transactional_ids, tables
         )
+
+    def transactions(self, query: TransactionQuery) -> TransactionListing:
+        return transaction_listing(self._scan.audit, self._scan.result, query)
 
     def _tables(self, listed: ListedRows | None = None) -> SparkTables:
         run, scan = self._run, self._scan

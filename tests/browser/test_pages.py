@@ -47,6 +47,17 @@ def test_the_page_of_a_command_can_be_read_by_everyone(open_page, written_page, 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("viewport", VIEWPORTS)
+def test_everyone_can_read_the_lanes_of_groups_at_every_size(open_page, written_page, viewport, theme):
+    file = written_page("groups samples/committed-offsets")
+    assert file.stat().st_size < LARGEST
+    page = open_page(file, viewport=viewport, theme=theme).page
+    assert page.locator(".lane .back").count() >= 2
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the window"
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("viewport", VIEWPORTS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_everyone_can_read_a_view_at_every_size(open_page, written_page, view, viewport, theme):
     page = open_page(written_page("scan samples/crafted"), VIEWS[view], viewport=viewport, theme=theme).page

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from kaudit.listings.groups import list_groups
+from kaudit.listings.groups import list_groups, list_partition
 from kaudit.report.console import Console
 from kaudit.report.text.groups import text
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.schemes import open_segment
 from tests.commits import GroupLog
 from tests.logs import Log, data
 
@@ -21,6 +22,10 @@ def logs(tmp_path):
     log.append(data(1, 0, 0, 9))
     log.write(tmp_path / "logs" / "orders-0")
     return tmp_path / "logs"
+
+
+def in_turn(work):
+    return [list_partition(task, ScanOptions([SAMPLE]), open_segment) for task in work]
 
 
 def rows_of(outcome):
@@ -47,6 +52,50 @@ def test_one_group_shows_each_of_its_commits(kaudit, logs):
     assert rows_of(kaudit("groups", logs, "--group", "other", "--output-format", "jsonl")) == []
 
 
+def test_changes_of_one_group_stand_between_its_commits(kaudit, tmp_path):
+    log = (
+        GroupLog()
+        .members("g", 1, "m")
+        .commit("g", 5)
+        .members("g", 2, "m", "n")
+        .members("g", 2, "m", "n")
+        .commit("g", 9)
+    )
+    rows = rows_of(kaudit("groups", log.write(tmp_path), "--group", "g", "--output-format", "jsonl"))
+    changes = [
+        (row["offset"], row["row"], row.get("generation")) for row in rows if row["row"] in ("commit", "generation")
+    ]
+    assert changes == [(0, "generation", 1), (1, "commit", 1), (2, "generation", 2), (4, "commit", 2)]
+    assert "generation 2, 2 members" in kaudit("groups", tmp_path, "--group", "g").out
+
+
+def test_the_page_has_a_lane_for_each_partition_and_marks_steps_back(kaudit, logs, tmp_path):
+    page = tmp_path / "page.html"
+    jsonl, both = (
+        tmp_path / "rows",
+        kaudit("groups", logs, "--output-format", f"html:{page}", "--output-format", "table"),
+    )
+    assert both.code == 0
+    html = page.read_text("utf-8")
+    assert html.count('<figure class="lane">') == 1
+    assert html.count('class="back"') == 1
+    assert "orders-0" in html
+    assert "went back from 5 to 3 by member m" in html
+    assert "script-src &#39;none&#39;" in html
+    assert "committed 5" not in both.out  # commits are drawn, and listed of one group alone
+    assert kaudit("groups", logs, "--output-format", f"jsonl:{jsonl}").code == 0
+
+
+@pytest.mark.parametrize("commits", [0, 1, 5000])
+def test_a_page_of_few_or_many_commits_is_small_and_has_its_ends(kaudit, tmp_path, commits):
+    log = GroupLog().members("g", 1, "m").commit("g", *range(commits)).write(tmp_path / "logs")
+    page = tmp_path / "page.html"
+    assert kaudit("groups", log, "--output-format", f"html:{page}").code == 0
+    assert page.stat().st_size < 60_000
+    if commits == 5000:
+        assert "5,000 commits of 0 to 4,999" in page.read_text("utf-8")
+
+
 def test_the_answer_stands_in_the_first_line_and_all_fits(kaudit):
     outcome = kaudit("groups", SAMPLE)
     assert outcome.code == 0
@@ -54,7 +103,7 @@ def test_the_answer_stands_in_the_first_line_and_all_fits(kaudit):
         outcome.out.splitlines()[0]
         == "4 groups, 4 committed offsets; not only forward: billing (1 time) and 3 other groups"
     )
-    shown = "".join(text(list_groups(ScanOptions([SAMPLE]), None), Console(width=80)))
+    shown = "".join(text(list_groups(ScanOptions([SAMPLE]), None, in_turn, commits=False), Console(width=80)))
     assert max(map(len, shown.splitlines())) <= 80
 
 

@@ -268,7 +268,7 @@ EVERYWHERE = {
     "report": ("SAVED", TEXTS),
     "inspect": ("--records LOGS", ("table", "json", "jsonl")),
     "dedup": ("--depth records LOGS", ("table", "json", "jsonl")),
-    "groups": ("LOGS", ("table", "json", "jsonl")),
+    "groups": ("LOGS", ("table", "json", "jsonl", "html")),
     "transactions": ("LOGS", ("table", "json", "jsonl")),
     "watch": (
         "--until-idle 1s --metrics-file METRICS --output-format concise:COPY --output-format table:FILE LOGS",

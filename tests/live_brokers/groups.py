@@ -29,7 +29,8 @@ from tests.live_brokers.java_producer import ProducerProgram, logging_jars
 from tests.live_brokers.jvm import Broker
 
 DATA = Path(__file__).parents[1] / "data" / "groups"
-TOOLS = "4.1.0"
+TOOLS = "4.4.0"
+"""kafka-share-groups.sh resets offsets since 4.2, on brokers of the same line."""
 TOPIC, SPREAD = "orders", "events"
 RECORDS = 300
 PARTITIONS = 6
@@ -80,7 +81,10 @@ class Stage:
     def tool(self, command: str, *arguments: str) -> None:
         """Run kafka-consumer-groups.sh or kafka-share-groups.sh, by the name of its class."""
         java = ["java", "-cp", f"{tool_jars_of(TOOLS)}/*", f"org.apache.kafka.tools.consumer.group.{command}"]
-        subprocess.run([*java, "--bootstrap-server", self.servers, *arguments], check=True, capture_output=True)
+        ran = subprocess.run(
+            [*java, "--bootstrap-server", self.servers, *arguments], check=True, capture_output=True, text=True
+        )
+        assert "Error" not in ran.stdout, ran.stdout
 
     def given_again(self, group: str) -> int:
         """How many records more than once, each time counted."""
@@ -304,7 +308,9 @@ def share_unanswered(stage: Stage) -> None:
 
 
 def share_reset(stage: Stage) -> None:
-    """kafka-share-groups.sh sets the group back to the beginning while it has no members."""
+    """kafka-share-groups.sh sets the group back to the beginning while it has no members; 4.1 cannot."""
+    if stage.broker.version.startswith("4.1."):
+        return
     taker = _taker(stage, "share-reset")
     taker.drain()
     taker.ask("close")

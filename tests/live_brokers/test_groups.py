@@ -53,7 +53,9 @@ def test_what_was_given_again_is_within_the_impact_and_nothing_was_where_nothing
             assert what["given_again"] == 0
         elif finding.code == "KA902":  # planned: no loss
             assert finding.impact == Impact()
-        elif finding.code == "KA901":  # who is assigned the partition next reads again; both programs went on where they were
+        elif (
+            finding.code == "KA901"
+        ):  # who is assigned the partition next reads again; both programs went on where they were
             assert finding.impact.records_delivered_again_at_most >= what["given_again"]
         else:
             assert finding.impact == Impact(records_delivered_again_at_most=what["given_again"])

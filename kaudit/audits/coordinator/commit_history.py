@@ -1,6 +1,6 @@
 """The committed offsets of groups over time: what of it is not plain progress."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -62,6 +62,16 @@ class _Offset(Struct, gc=False):
     alternating: bool = False
 
 
+class Generation(Struct, frozen=True, gc=False):
+    """A group from the record at `offset` on: its generation, and how many members it has."""
+
+    group: str
+    offset: int
+    timestamp: int
+    generation: int
+    members: int
+
+
 class CommitHistory(Struct):
     """Follows one partition of __consumer_offsets as a coordinator loads it (GroupMetadataManager, OffsetMetadataManager).
 
@@ -72,13 +82,16 @@ class CommitHistory(Struct):
     missing: int = 0
     last_missing: int = -1
     of_group: str | None = None
-    """All commits of this group that took effect are kept in `taken`, up to MOST_TAKEN."""
+    keeps_commits: bool = False
+    """All commits that took effect are kept in `taken`, and the group's changes, of `of_group` or of all, up to MOST_TAKEN of each."""
     taken: list[tuple[CommitRecord, Committer]] = field(default_factory=list)
+    generations: list[Generation] = field(default_factory=list)
     not_followed: int = 0
     """Commits of groups and partitions beyond MOST_PARTITIONS."""
     _offsets: dict[CommitKey, _Offset] = field(default_factory=dict)
     _pending: dict[int, list[CommitRecord]] = field(default_factory=dict)
     _pending_count: int = 0
+    _newest_generation: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, entry: GroupLogEntry) -> None:
         """Take the next entry."""
@@ -86,7 +99,9 @@ class CommitHistory(Struct):
         if kind is CommitRecord:
             self._take_commit(entry)  # type: ignore[arg-type] # exact types are quicker to ask for
         elif isinstance(entry, GroupRecord):
-            self.members.take(entry)
+            group = self.members.take(entry)
+            if group is not None and self._keeps(group, self.generations):
+                self._keep_generation(group, entry)
         elif isinstance(entry, TransactionEnd):
             held = self._pending.pop(entry.producer_id, ())
             self._pending_count -= len(held)
@@ -98,6 +113,16 @@ class CommitHistory(Struct):
         elif isinstance(entry, MissingRecords):
             self.missing += entry.last - entry.first + 1
             self.last_missing = entry.last
+
+    def _keeps(self, group: str, known: Sized) -> bool:
+        return self.keeps_commits and self.of_group in (None, group) and len(known) < MOST_TAKEN
+
+    def _keep_generation(self, name: str, entry: GroupRecord) -> None:
+        group = self.members.groups[name]
+        now = group.generation, len(group.members)
+        if group.generation >= 0 and self._newest_generation.get(name) != now:
+            self._newest_generation[name] = now
+            self.generations.append(Generation(name, entry.offset, entry.timestamp, *now))
 
     def _take_commit(self, commit: CommitRecord) -> None:
         if commit.producer_id == NO_PRODUCER_ID:
@@ -116,7 +141,7 @@ class CommitHistory(Struct):
             return
         group = self.members.groups.get(commit.key[0], _NO_GROUP)
         by = _committer(commit, known, group)
-        if commit.key[0] == self.of_group and len(self.taken) < MOST_TAKEN:
+        if self._keeps(commit.key[0], self.taken):
             self.taken.append((commit, by))
         if known is None or _is_another_topic(known.topic_id, commit.topic_id):
             if known is None and len(self._offsets) >= MOST_PARTITIONS and not self._forget_removed():

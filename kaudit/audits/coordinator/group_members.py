@@ -53,8 +53,8 @@ class GroupMembers(Struct):
     """By id, of topics that share groups read."""
     _count: int = 0
 
-    def take(self, entry: GroupRecord) -> None:
-        """Take the next record that is no commit."""
+    def take(self, entry: GroupRecord) -> str | None:
+        """Take the next record that is no commit; return the group that it changes, None for none."""
         record = entry.record
         if record.name == _SHARED and record.value is not None and len(self.topic_names) < _MOST_NAMES:
             content = cast("dict[str, Any]", record.value)
@@ -62,9 +62,10 @@ class GroupMembers(Struct):
             self.topic_names.update({topic["topicId"]: topic["topicName"] for topic in topics})
         change = _CHANGES.get(record.name)
         if change is None:
-            return
+            return None
         key, value = cast("dict[str, Any]", record.key), cast("dict[str, Any] | None", record.value)
-        group = self.groups.setdefault(key.get("groupId") or key.get("group") or "", Group())
+        name: str = key.get("groupId") or key.get("group") or ""
+        group = self.groups.setdefault(name, Group())
         group.seen = True
         before = len(group.members)
         if self._count < _MOST_MEMBERS or value is None or record.name == "GroupMetadata":
@@ -73,6 +74,7 @@ class GroupMembers(Struct):
         group.had_members |= bool(group.members)
         group.changes += 1
         group.changed_ms = entry.timestamp
+        return name
 
 
 def _classic(group: Group, _: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.options import Compared, DisplayOptions, Paths, RowOutput
+from kaudit.cli.options import Compared, DisplayOptions, EngineOptions, Paths, RowOutput
 
 _EXAMPLES = """\b
 Examples:
@@ -21,13 +21,17 @@ app = typer.Typer()
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def groups(
+def groups(  # noqa: PLR0913 - its groups of options
     paths: Paths,
     *,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="NAME", help="Only this group, and each of its commits in order.")
+        str | None,
+        typer.Option(
+            "--group", metavar="NAME", help="Only this group, with each of its commits and generations in order."
+        ),
     ] = None,
     output: RowOutput,
+    engine: EngineOptions,
     compared: Compared,
     display: DisplayOptions,
 ) -> int:
@@ -35,4 +39,4 @@ def groups(
 
     All of it is read from __consumer_offsets. A scan reports as findings what of it is a fault (KA900 to KA903).
     """
-    return on_demand("group_list", "run_groups")(replace(compared, paths=paths), group, output, display)
+    return on_demand("group_list", "run_groups")(replace(compared, paths=paths), group, output, engine, display)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
-from kaudit.cli.options import LISTED, PRODUCERS, DisplayOptions, Paths, RowOutput
+from kaudit.cli.options import LISTED, PRODUCERS, DisplayOptions, EngineOptions, Paths, RowOutput
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
 
@@ -48,6 +48,7 @@ def transactions(  # noqa: PLR0913 - its groups of options
     *,
     chosen: ChosenTransactions,
     output: RowOutput,
+    engine: EngineOptions,
     audit: Annotated[ScanOptions, Takes(_TAKEN)],
     display: DisplayOptions,
 ) -> int:
@@ -56,4 +57,4 @@ def transactions(  # noqa: PLR0913 - its groups of options
     Inputs that were processed twice, or skipped, and offsets that were committed outside come first (KA915, KA916, KA917).
     """
     scan = replace(audit, paths=paths, compacted_topics=settings_of(context).compacted_topics)
-    return on_demand("transaction_list", "run_transactions")(scan, chosen, output, display)
+    return on_demand("transaction_list", "run_transactions")(scan, chosen, output, engine, display)

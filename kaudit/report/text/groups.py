@@ -45,7 +45,7 @@ def text(listing: GroupListing, console: Console) -> Iterator[str]:
     for row in groups:
         name = row["group"]
         yield "\n"
-        yield from _lines(console.wrap(_title(row), indent="    "))
+        yield from _lines(console.wrap(group_text(row), indent="    "))
         own = [each for each in listing.rows if each["group"] == name]
         for each in own:
             if each["row"] == "member":
@@ -55,15 +55,16 @@ def text(listing: GroupListing, console: Console) -> Iterator[str]:
                 )
         yield from _table([each for each in own if each["row"] == "offset"], console)
         for each in own:
-            if each["row"] in ("commit", "step"):
-                yield from _lines(console.wrap(f"  {_change(each)}", indent="    "))
+            if each["row"] in ("commit", "generation", "step"):
+                yield from _lines(console.wrap(f"  {change_text(each)}", indent="    "))
 
 
 def _lines(lines: Iterable[str]) -> Iterator[str]:
     return (f"{line}\n" for line in lines)
 
 
-def _title(row: Row) -> str:
+def group_text(row: Row) -> str:
+    """Return a group in one line: generation, members, lag."""
     state = (
         "no record of the group itself"
         if row["members"] is None
@@ -96,7 +97,11 @@ def _table(rows: list[Row], console: Console) -> Iterator[str]:
         yield f"  {line.rstrip()}\n"
 
 
-def _change(row: Row) -> str:
+def change_text(row: Row) -> str:
+    """Return a commit, a new generation or a step of a group in one line."""
+    if row["row"] == "generation":
+        at, members = timestamp_text(_number(row, "timestamp")), plural(_number(row, "members"), "member")
+        return f"{at} generation {row['generation']}, {members}"
     place = f"{row['topic']}-{row['partition']}"
     who = f"producer {row['producer_id']}" if row["producer_id"] is not None else f"member {row['member_id']}"
     by = "" if row["producer_id"] is None and row["member_id"] is None else f" by {who}"

@@ -14,4 +14,4 @@ def test_it_says_when_the_offset_was_removed(tmp_path):
         "the committed offset of g on orders-0 began again lower, after it was removed on 2023-11-22 22:13:20 UTC, "
         "8 days after its last commit; from 900 to 50"
     )
-    assert (found.severity.value, found.impact.records_delivered_again_at_most) == ("warning", 850)
+    assert (found.severity.value, found.impact.records_delivered_again_at_most) == ("warning", 900)
