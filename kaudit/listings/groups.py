@@ -109,7 +109,7 @@ def list_partition(task: GroupTask, options: ScanOptions, open_source: OpenSourc
     ]
     notes = [NotAudited(log.name, text) for text in reader.unreadable]
     if history.missing:
-        text = f"{history.missing:,} offsets up to {history.last_missing} are compacted away, and what they held is not known"
+        text = f"{history.missing:,} offsets up to {history.last_missing} are compacted away, and what was in them is not known"
         notes.append(NotAudited(log.name, text))
     if history.not_followed or len(history.taken) == MOST_TAKEN:
         notes.append(NotAudited(log.name, "more commits than are listed"))

@@ -25,7 +25,7 @@ def dump_text_records(source: SegmentText) -> Iterator[DumpRecord]:
     """
     batch: DumpBatch | None = None
     empty: DumpBatch | None = None
-    for row in read_dump(source.pieces()):
+    for row in (found._replace(line=found.line + source.lines_before) for found in read_dump(source.pieces())):
         if isinstance(row, DumpBatch):
             _expect_records(empty)
             if row.is_valid is False:

@@ -123,3 +123,56 @@ def test_what_is_not_there_is_said(kaudit, logs):
     assert outcome.out.startswith("0 groups, 0 committed offsets")
     assert "__consumer_offsets: not among the inputs" in outcome.err
     assert kaudit("groups", logs / "none").code == 2
+
+
+HEAD = "Dumping __consumer_offsets-0/00000000000000000000.log\nLog starting offset: 0\n"
+BATCH = (
+    "baseOffset: {0} lastOffset: {0} count: 1 baseSequence: -1 lastSequence: -1 producerId: {1} producerEpoch: 0 partitionLeaderEpoch: 0 "
+    "isTransactional: {2} isControl: {3} deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: 1700000000000 size: 115 magic: 2 "
+    "compresscodec: none crc: 1 isvalid: true\n| offset: {0} CreateTime: 1700000000000 keySize: 23 valueSize: 24 sequence: -1 headerKeys: [] {4}\n"
+)
+OLD_COMMIT = "key: offset_commit::group=g,partition=orders-0 payload: offset={}"
+JSON_COMMIT = (
+    'key: {{"type":"1","data":{{"group":"g","topic":"orders","partition":0}}}} '
+    'payload: {{"version":"3","data":{{"offset":{},"leaderEpoch":1,"metadata":"","commitTimestamp":1}}}}'
+)
+
+
+def printed(tmp_path, *batches):
+    text = tmp_path / "offsets.txt"
+    lines = [BATCH.format(offset, *batch) for offset, batch in enumerate(batches)]
+    text.write_text(HEAD + "".join(lines), encoding="utf-8")
+    return text
+
+
+@pytest.mark.parametrize("form", [OLD_COMMIT, JSON_COMMIT])
+def test_commits_in_a_text_count_from_the_marker_of_their_transaction(kaudit, tmp_path, form):
+    text = printed(
+        tmp_path,
+        (7, "true", "false", form.format(50)),
+        (7, "true", "true", "endTxnMarker: COMMIT coordinatorEpoch: 0"),
+        (7, "true", "false", form.format(90)),
+        (7, "true", "true", "endTxnMarker: ABORT coordinatorEpoch: 0"),
+        (-1, "false", "false", form.format(60)),
+    )
+    rows = rows_of(kaudit("groups", text, "--group", "g", "--output-format", "jsonl"))
+    assert [(row["committed"], row["producer_id"]) for row in rows if row["row"] == "commit"] == [(50, 7), (60, None)]
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ("key: 00010001 payload: 0003", "no key as kafka-dump-log's decoders print it"),
+        (OLD_COMMIT.format("many"), "no value as kafka-dump-log's decoders print it"),
+        ('key: {"type":"1","data":{}} payload: {"version":"99","data":{}}', "version 99 of OffsetCommit"),
+        ('key: {"type":"900","data":{}} payload: {}', "record type 900 of __consumer_offsets is not known"),
+        ("", "the text does not print what is in the record"),
+    ],
+)
+def test_what_a_text_does_not_print_is_one_line_with_its_place(kaudit, tmp_path, record, said):
+    text = printed(tmp_path, (-1, "false", "false", OLD_COMMIT.format(5)), (-1, "false", "false", record))
+    outcome = kaudit("groups", text)
+    assert outcome.out.startswith("1 group, 1 committed offset")
+    assert said in outcome.err
+    assert "line 6" in outcome.err
+    assert "--offsets-decoder prints the records" in outcome.err

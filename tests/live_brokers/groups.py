@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
+from kaudit.broker.releases.version import Version
 from tests.live_brokers.group_clients import Confluent, Given, KafkaPython, Member, Open, read_to
 from tests.live_brokers.jars import CACHE, fetched_jars, jars_of, tool_jars_of
 from tests.live_brokers.java_producer import ProducerProgram, logging_jars
@@ -44,6 +45,8 @@ SHARE_CONFIG: Mapping[str, object] = {
     "group.share.record.lock.duration.ms": 8000,
 }
 LOCK_SECONDS = 9
+_MOVED = Version.parse("4.4.0")
+"""kafka-dump-log is one of the tools in Java."""
 DELIVERIES = 5
 """group.share.delivery.count.limit by default."""
 
@@ -245,19 +248,11 @@ class Sharer(ProducerProgram):
 
 def _taker(stage: Stage, group: str, topic: str = TOPIC) -> Sharer:
     """A consumer of a share group that begins at the beginning."""
-    if group in stage.given:
-        return Sharer(stage, stage.broker.version, group, topic)
-    config = (
-        "--entity-type",
-        "groups",
-        "--entity-name",
-        group,
-        "--alter",
-        "--add-config",
-        "share.auto.offset.reset=earliest",
-    )
-    java = ["java", "-cp", f"{stage.broker.jars}/*", "kafka.admin.ConfigCommand", "--bootstrap-server", stage.servers]
-    subprocess.run([*java, *config], check=True, capture_output=True)
+    if group not in stage.given:
+        admin = KafkaAdminClient(bootstrap_servers=stage.servers)
+        begin = {"share.auto.offset.reset": "earliest"}
+        admin.alter_configs([ConfigResource(ConfigResourceType.GROUP, group, begin)])
+        admin.close()
     return Sharer(stage, stage.broker.version, group, topic)
 
 
@@ -381,7 +376,18 @@ def _printed(broker: Broker, client: str) -> bytes:
     topic, option = (
         ("__share_group_state", "share-group-state") if client == "share" else ("__consumer_offsets", "offsets")
     )
-    java = ["java", "-cp", f"{broker.jars}/*", "kafka.tools.DumpLogSegments", "--deep-iteration", f"--{option}-decoder"]
+    is_moved = Version.parse(broker.version) >= _MOVED
+    jars, package = (
+        (tool_jars_of(broker.version), "org.apache.kafka.tools") if is_moved else (broker.jars, "kafka.tools")
+    )
+    java = [
+        "java",
+        "-cp",
+        f"{jars.resolve()}/*",
+        f"{package}.DumpLogSegments",
+        "--deep-iteration",
+        f"--{option}-decoder",
+    ]
     files = ",".join(str(path.relative_to(broker.logs)) for path in broker.segments(topic, 0))
     return subprocess.run([*java, "--files", files], check=True, capture_output=True, cwd=broker.logs).stdout
 

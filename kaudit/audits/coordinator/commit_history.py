@@ -103,10 +103,10 @@ class CommitHistory(Struct):
             if group is not None and self._keeps(group, self.generations):
                 self._keep_generation(group, entry)
         elif isinstance(entry, TransactionEnd):
-            held = self._pending.pop(entry.producer_id, ())
-            self._pending_count -= len(held)
+            waiting = self._pending.pop(entry.producer_id, ())
+            self._pending_count -= len(waiting)
             if entry.commits:
-                for commit in held:
+                for commit in waiting:
                     known = self._offsets.get(commit.key)
                     if known is None or known.offset < commit.offset:
                         self._apply(commit)
@@ -213,13 +213,13 @@ class CommitHistory(Struct):
 
     def pending(self) -> Iterator[CommitsInTransaction]:
         """Yield the commits whose transaction has not ended."""
-        for producer_id, held in self._pending.items():
+        for producer_id, waiting in self._pending.items():
             yield CommitsInTransaction(
                 producer_id,
-                held[0].producer_epoch,
-                held[0].offset,
-                held[0].timestamp,
-                [commit.key for commit in held[:MOST_STEPS]],
+                waiting[0].producer_epoch,
+                waiting[0].offset,
+                waiting[0].timestamp,
+                [commit.key for commit in waiting[:MOST_STEPS]],
             )
 
 

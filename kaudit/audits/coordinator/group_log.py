@@ -89,7 +89,7 @@ class GroupRecord(Struct, frozen=True, gc=False):
 
 
 class MissingRecords(Struct, frozen=True, gc=False):
-    """No record has these offsets (inclusive): compaction removed them, or damage did. What they held is not known."""
+    """No record has these offsets (inclusive): compaction removed them, or damage did. What was in them is not known."""
 
     first: int
     last: int

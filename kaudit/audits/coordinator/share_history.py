@@ -66,19 +66,19 @@ class ShareHistory(Struct):
                 return
             share = self._shares[place] = _Share()
         is_snapshot = entry.record.name == _SNAPSHOT
-        told = sorted(
+        written = sorted(
             _Range(each["firstOffset"], each["lastOffset"], str(each["deliveryState"]), each["deliveryCount"])
             for each in value["stateBatches"]
         )
-        self._archive(share, told, entry)
-        share.ranges = list(_overlaid(() if is_snapshot else share.ranges, told))
+        self._archive(share, written, entry)
+        share.ranges = list(_overlaid(() if is_snapshot else share.ranges, written))
         self._start(share, value, entry)
         share.changed_ms = entry.timestamp
 
     @staticmethod
-    def _archive(share: _Share, told: Sequence[_Range], entry: GroupRecord) -> None:
+    def _archive(share: _Share, written: Sequence[_Range], entry: GroupRecord) -> None:
         before = [known for known in share.ranges if known.state in _ARCHIVED]
-        for found in _without((each for each in told if each.state in _ARCHIVED), before):
+        for found in _without((each for each in written if each.state in _ARCHIVED), before):
             count = found.last - found.first + 1
             if found.deliveries >= DELIVERY_LIMIT:
                 share.exhausted += count
@@ -138,11 +138,11 @@ def _length(found: _Range, start: int, stop: int) -> int:
     return max(min(found.last, stop - 1) - max(found.first, start) + 1, 0)
 
 
-def _overlaid(known: Iterable[_Range], told: Sequence[_Range]) -> Iterator[_Range]:
-    """Yield ascending ranges: those of `told`, and what is left of `known` around them (PersisterStateBatchCombiner)."""
-    gaps = list(_without(known, told))
+def _overlaid(known: Iterable[_Range], written: Sequence[_Range]) -> Iterator[_Range]:
+    """Yield ascending ranges: those of `written`, and what is left of `known` around them (PersisterStateBatchCombiner)."""
+    gaps = list(_without(known, written))
     end = -1
-    for each in sorted([*gaps, *told]):
+    for each in sorted([*gaps, *written]):
         first = max(each.first, end + 1)  # of what overlaps in itself the first part counts
         if first <= each.last:
             yield each._replace(first=first)
