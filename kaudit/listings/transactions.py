@@ -22,7 +22,7 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.scanning.audit import Audit
 from kaudit.source.layout import INTERNAL_TOPICS
 
-NAMES = ("inputs-processed-twice", "inputs-skipped", "offsets-outside-transactions")
+NAMES = ("inputs-processed-twice", "inputs-skipped", "offsets-outside-transactions", "outputs-without-inputs")
 """The names of the checks that hold transactions against their inputs."""
 MOST_INPUTS = 200_000
 """Transactions whose inputs are remembered, of all partitions of __consumer_offsets together: the newest ones (some 100 MB)."""

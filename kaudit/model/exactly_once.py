@@ -133,6 +133,23 @@ class CommitsOutside(Struct, frozen=True, tag=True):
     transactional_id: str | None = None
 
 
+class OutputsAlone(Struct, frozen=True, tag=True):
+    """Committed transactions of a producer that wrote records and commit no offset, beside `in_transactions` of it that commit some.
+
+    Of `transactions` the first is `first`, the last `last`; `outputs` are what they wrote. `again` is a later transaction of the group
+    that commits offsets and wrote `written_again` of these records once more, None where none is known.
+    """
+
+    group: str
+    in_transactions: int
+    transactions: int
+    first: EndOfTransaction
+    last: EndOfTransaction
+    outputs: Sequence[OutputRange]
+    again: EndOfTransaction | None = None
+    written_again: int = 0
+
+
 class CommitTimes(Struct, frozen=True):
     """When a group that commits outside transactions alone, with members, committed: the last times (ms), ascending."""
 
@@ -174,7 +191,7 @@ class GroupInputs(Struct):
     """What one partition of __consumer_offsets shows of transactions. Lists have the first of each kind; `more` counts the others.
 
     `same_offset` and `went_on` are to be decided by the outputs. `producers`: the groups of each producer id, of so many ids at most.
-    `missing`: records that compaction or damage removed, which are not checked. `listed`: the newest transactions, where they are
+    `missing`: records that compaction or damage removed, which are not checked; from `since_ms` on none is. `listed`: the newest transactions, where they are
     asked for, and `unlisted` those before them.
     """
 
@@ -188,5 +205,6 @@ class GroupInputs(Struct):
     more: dict[str, int] = field(default_factory=dict)
     producers: dict[int, list[str]] = field(default_factory=dict)
     missing: int = 0
+    since_ms: int = -1
     listed: list[InputTransaction] = field(default_factory=list)
     unlisted: int = 0

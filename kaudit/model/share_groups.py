@@ -21,7 +21,9 @@ class SharedOffsets(JsonRecord, frozen=True, gc=False):
 
 
 class StartJump(JsonRecord, frozen=True, gc=False):
-    """The share-partition start offset went from `before` to `after`, by the record at `offset` of __share_group_state, at `timestamp`.
+    """The share-partition start offset went to `after`, by the record at `offset` of __share_group_state, at `timestamp`.
+
+    All below `before` had been acknowledged or archived.
 
     `unread` are the offsets between that were neither acknowledged nor archived. `is_reset`: the state epoch went up with it, as when
     a tool sets the start offset.

@@ -13,6 +13,7 @@ from kaudit.model.exactly_once import (
     CommitTimes,
     EndOfTransaction,
     GroupInputs,
+    OutputsAlone,
     ProcessedTwice,
     SameOffset,
     Skipped,
@@ -26,10 +27,14 @@ from kaudit.scanning.group_logs import GroupLog
 
 _MOST_COMPARED = 200
 """Pairs of transactions whose outputs are read again."""
+_LEAST_WITH_INPUTS = 2
+"""Transactions with inputs by which a producer is known to commit them."""
+_MOST_LATER = 3
+"""Transactions after one without inputs that may have its outputs again: the group reads the same inputs next."""
 _COMMITS_BY_DESIGN = (FLINK, OLD_FLINK, CONNECT_TASK, CONNECT_LEADER)
 """Programs that keep the offsets they go on from elsewhere, and commit them for others to see."""
 
-ExactlyOnceEvidence = ProcessedTwice | Skipped | CommitsOutside
+ExactlyOnceEvidence = ProcessedTwice | Skipped | CommitsOutside | OutputsAlone
 Names = Callable[[Collection[int]], Mapping[int, str]]
 """Returns the transactional ids of producer ids, as far as __transaction_state names them."""
 
@@ -56,6 +61,7 @@ def decide(
             *own.skipped,
             *filter(None, map(reader.went_on, own.went_on)),
             *own.outside,
+            *_alone(own, outputs, reader, names),
             *(in_turn[plain.group] for plain in own.plain if plain.group in in_turn),
         ]
         found.append(ExactlyOnce(evidence, reader.not_compared))
@@ -111,6 +117,13 @@ class _OutputReader:
         end = went.committed
         return Skipped(went.inputs, end.marker_offset, end.ended_ms, went.aborted, end, outputs)
 
+    def written_again(self, alone: EndOfTransaction, later: EndOfTransaction) -> int:
+        """Return how many distinct records of one transaction are in a later one."""
+        before, again = self._content(alone), self._content(later)
+        if before is None or again is None:
+            return 0
+        return len(np.intersect1d(before.contents, again.contents))
+
     def _content(self, end: EndOfTransaction, *, aborted: bool = False) -> WrittenContent | None:
         if self._compared >= 2 * _MOST_COMPARED:
             self.not_compared += 1
@@ -121,6 +134,33 @@ class _OutputReader:
         except OSError:  # the files note it
             self.not_compared += 1
             return None
+
+
+def _alone(
+    own: GroupInputs, outputs: TransactionOutputs, reader: _OutputReader, names: Names
+) -> Iterator[OutputsAlone]:
+    """Yield producers that commit inputs in most of their transactions, and outputs alone in some: not programs that may write so."""
+    found = {
+        producer_id: outputs.without_inputs(producer_id, own.since_ms)
+        for producer_id, groups in own.producers.items()
+        if len(groups) == 1
+    }
+    found = {key: (count, rows) for key, (count, rows) in found.items() if len(rows) and count >= _LEAST_WITH_INPUTS}
+    known = names(found) if found else {}
+    for producer_id, (count, rows) in found.items():
+        name = known.get(producer_id)
+        if name is None or parse_name(name) is not None or len(rows) * 2 > count:
+            continue
+        (group,) = own.producers[producer_id]
+        others = [key for key, groups in own.producers.items() if groups == [group]]
+        ends = list(map(outputs.end_of, rows.tolist()))
+        alone = OutputsAlone(group, count, len(rows), ends[0], ends[-1], outputs.ranges(rows))
+        for end in ends:
+            for later in outputs.later_commits(others, end.ended_ms, _MOST_LATER):
+                written = reader.written_again(end, later) if alone.again is None else 0
+                if written:
+                    alone = replace(alone, again=later, written_again=written)
+        yield alone
 
 
 def _in_turn(plain: Sequence[CommitTimes], outputs: TransactionOutputs, names: Names) -> dict[str, CommitsOutside]:

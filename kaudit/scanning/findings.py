@@ -25,7 +25,7 @@ from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
-from kaudit.model.exactly_once import CommitsOutside, ProcessedTwice, Skipped
+from kaudit.model.exactly_once import CommitsOutside, OutputsAlone, ProcessedTwice, Skipped
 from kaudit.model.finding import Finding
 from kaudit.model.group_commits import CommitsInTransaction, CommittedBelowLogStart, CommittedSteps
 from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
@@ -58,6 +58,7 @@ EvidenceFromOthers = (
     | ProcessedTwice
     | Skipped
     | CommitsOutside
+    | OutputsAlone
     | SharePartition
     | RemoteLogFault
 )

@@ -111,6 +111,7 @@ CONTRACT = {
     "KA915": ("inputs-processed-twice", {"error", "warning"}),
     "KA916": ("inputs-skipped", {"error", "warning"}),
     "KA917": ("offsets-outside-transactions", {"warning"}),
+    "KA918": ("outputs-without-inputs", {"error", "warning"}),
 }
 each = pytest.mark.parametrize("code", list(CHECKS))
 

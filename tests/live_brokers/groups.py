@@ -9,6 +9,7 @@ import argparse
 import io
 import json
 import lzma
+import os
 import subprocess
 import sys
 import tarfile
@@ -28,7 +29,7 @@ from tests.live_brokers.jars import CACHE, fetched_jars, jars_of, tool_jars_of
 from tests.live_brokers.java_producer import ProducerProgram, logging_jars
 from tests.live_brokers.jvm import Broker
 
-DATA = Path(__file__).parents[1] / "data" / "groups"
+DATA = Path(os.environ.get("KAUDIT_GROUPS", Path(__file__).parents[1] / "data" / "groups"))
 TOOLS = "4.4.0"
 """kafka-share-groups.sh resets offsets since 4.2, on brokers of the same line."""
 TOPIC, SPREAD = "orders", "events"

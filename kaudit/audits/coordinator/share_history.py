@@ -71,8 +71,10 @@ class ShareHistory(Struct):
             for each in value["stateBatches"]
         )
         self._archive(share, written, entry)
-        share.ranges = list(_overlaid(() if is_snapshot else share.ranges, written))
-        self._start(share, value, entry)
+        known = list(_overlaid(share.ranges, written))
+        self._start(share, known, value, entry)
+        kept = _overlaid((), written) if is_snapshot else known
+        share.ranges = [each for each in kept if each.last >= share.start]
         share.changed_ms = entry.timestamp
 
     @staticmethod
@@ -90,22 +92,22 @@ class ShareHistory(Struct):
             share.last_record, share.last_timestamp = entry.offset, entry.timestamp
 
     @staticmethod
-    def _start(share: _Share, value: dict[str, Any], entry: GroupRecord) -> None:
+    def _start(share: _Share, known: Sequence[_Range], value: dict[str, Any], entry: GroupRecord) -> None:
+        """Move the start. Whoever resets it makes all available again that lies from there on; what is done need not be below it."""
         start, epoch = value["startOffset"], value.get("stateEpoch", share.state_epoch)
-        before = share.start
         is_reset = 0 <= share.state_epoch < epoch
         share.state_epoch = epoch
         if start < 0:
             return
-        if before >= 0 and start != before:
-            done = sum(_length(each, before, start) for each in share.ranges if each.state in _DONE)
-            unread = max(start - before - done, 0)
-            if unread or start < before:
+        if share.start >= 0:
+            reached = _reached(share.start, known)
+            done = sum(_length(each, reached, start) for each in known if each.state in _DONE)
+            unread = max(start - reached - done, 0)
+            if unread or start < (reached if is_reset else share.start):
                 share.jump_count += 1
                 if len(share.jumps) < MOST_RANGES:
-                    share.jumps.append(StartJump(entry.offset, entry.timestamp, before, start, unread, is_reset))
+                    share.jumps.append(StartJump(entry.offset, entry.timestamp, reached, start, unread, is_reset))
         share.start = start
-        share.ranges = [each for each in share.ranges if each.last >= start]
 
     def shares(self) -> Iterator[SharePartition]:
         """Yield the share-partitions of which there is something to report."""
@@ -131,6 +133,16 @@ class ShareHistory(Struct):
                     share.jumps,
                     share.jump_count,
                 )
+
+
+def _reached(start: int, known: Iterable[_Range]) -> int:
+    """Return the first offset from `start` on that is neither acknowledged nor archived, of ascending ranges."""
+    for each in known:
+        if each.last >= start:
+            if each.first > start or each.state not in _DONE:
+                break
+            start = each.last + 1
+    return start
 
 
 def _length(found: _Range, start: int, stop: int) -> int:

@@ -124,9 +124,15 @@ class CommittedInputs(Struct):
     _groups: dict[str, _Group] = field(default_factory=dict)
     _open: dict[int, _Open] = field(default_factory=dict)
     _newest: "deque[InputTransaction]" = field(default_factory=deque)
+    _has_gap: bool = False
 
     def take(self, entry: GroupLogEntry) -> None:
         """Take the next entry."""
+        if isinstance(entry, MissingRecords):
+            self._lose(entry)
+            return
+        if self._has_gap:
+            self._has_gap, self._found.since_ms = False, entry.timestamp
         if isinstance(entry, CommitRecord):
             if entry.producer_id < 0:
                 self._take_plain(entry)
@@ -134,8 +140,6 @@ class CommittedInputs(Struct):
                 self._take_pending(entry)
         elif isinstance(entry, TransactionEnd):
             self._end(entry)
-        elif isinstance(entry, MissingRecords):
-            self._lose(entry)
 
     def result(self) -> GroupInputs:
         """Return what was found; transactions that no marker ended are open."""
@@ -359,6 +363,7 @@ class CommittedInputs(Struct):
     def _lose(self, missing: MissingRecords) -> None:
         """What was there is not known: neither where groups stood, nor what was committed."""
         self._found.missing += missing.last - missing.first + 1
+        self._has_gap = True
         self._places.clear()
         self._open.clear()
         for group in self._groups.values():

@@ -1,6 +1,6 @@
 """What transactions wrote: the markers of all partitions by producer, and the records before them, read again."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
 
@@ -151,6 +151,54 @@ class TransactionOutputs:
                 committed = first + np.flatnonzero(self.rows["type"][first:stop] == COMMIT_MARKER)
                 place = np.bincount(self.place[committed], minlength=1).argmax()
                 yield int(ids[first]), times[committed[self.place[committed] == place]]
+
+    def without_inputs(self, producer_id: int, since_ms: int) -> tuple[int, NDArray[np.intp]]:
+        """Return how many committed transactions of a producer commit offsets, and the rows of outputs of those that do not.
+
+        Only of those between two that do, from `since_ms` on: since then the log of the group has no gap. Each epoch is looked at by
+        itself: from transaction version 2 on (KIP-890) it is one transaction. Of several in one, those that have no marker of a
+        group near theirs do not, if as many such markers are missing: else times do not tell which is which, and none is returned.
+        """
+        own = self._of(producer_id)
+        own = own[(self.rows["type"][own] == COMMIT_MARKER) & (self.rows["timestamp"][own] >= since_ms)]
+        with_inputs = self.rows["timestamp"][own[self.is_input_row(own)]]
+        if not len(with_inputs):
+            return 0, own[:0]
+        times = self.rows["timestamp"][own]
+        own = own[(times >= with_inputs.min()) & (times <= with_inputs.max())]
+        found = [np.empty(0, dtype=np.intp)]
+        committing = 0
+        for epoch in np.unique(self.rows["producer_epoch"][own]).tolist():
+            rows = own[self.rows["producer_epoch"][own] == epoch]
+            is_input = self.is_input_row(rows)
+            ends = self.rows["timestamp"][rows[is_input]]
+            outputs = rows[~is_input & (self.rows["first_offset"][rows] != NO_OFFSET)]
+            committing += len(ends)
+            if len(outputs):
+                most = outputs[self.place[outputs] == np.bincount(self.place[outputs]).argmax()]
+                written = self.rows["timestamp"][most]
+                near = np.searchsorted((written[1:] + written[:-1]) // 2, ends, side="right")
+                alone = np.setdiff1d(np.arange(len(most)), near)
+                if len(alone) == len(most) - len(ends):
+                    found.append(most[alone])
+        return committing, np.concatenate(found)
+
+    def later_commits(self, producer_ids: Collection[int], after_ms: int, most: int) -> list[EndOfTransaction]:
+        """Return the first committed transactions of these producers with commits of groups that end after a time (ms)."""
+        rows = np.concatenate([np.empty(0, dtype=np.intp), *map(self._of, sorted(producer_ids))])
+        rows = rows[self.is_input_row(rows) & (self.rows["type"][rows] == COMMIT_MARKER)]
+        rows = rows[self.rows["timestamp"][rows] > after_ms]
+        return list(map(self.end_of, rows[np.argsort(self.rows["timestamp"][rows], kind="stable")][:most].tolist()))
+
+    def is_input_row(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether the markers end commits of groups, by number."""
+        return self._inputs[self.place[rows]]
+
+    def end_of(self, row: int) -> EndOfTransaction:
+        """Return the transaction that a marker ends; its `marker_offset` is that of the marker in its own partition."""
+        names = ("producer_id", "producer_epoch", "timestamp", "marker_offset")
+        producer_id, epoch, timestamp, offset = (int(self.rows[row][name]) for name in names)
+        return EndOfTransaction(producer_id, epoch, timestamp, offset)
 
     def _of(self, producer_id: int) -> NDArray[np.intp]:
         bounds = np.searchsorted(self.rows["producer_id"], [producer_id, producer_id + 1])

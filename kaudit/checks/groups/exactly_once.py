@@ -13,11 +13,12 @@ from kaudit.model.exactly_once import (
     EndOfTransaction,
     InputRange,
     OutputRange,
+    OutputsAlone,
     ProcessedTwice,
     Skipped,
 )
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import NO_IMPACT, Impact
 
 _SHOWN = 20
 _eos_check = functools.partial(group_check, withdrawn_by=Withdrawal.NEXT_READING, transactional=True)
@@ -256,4 +257,70 @@ def _outside(context: Context, found: CommitsOutside) -> Finding:
             **({} if found.producer_id is not None else {"producer_id": "about the group's consumers"}),
             "producer_epoch": "about all of them",
         },
+    )
+
+
+class _AloneEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    group_id: str
+    transactions: int
+    in_transactions: int
+    first_transaction: EndOfTransaction
+    last_transaction: EndOfTransaction
+    outputs: Sequence[OutputRange]
+    written_again_by: EndOfTransaction | None
+    written_again: int
+    first_timestamp: int
+    last_timestamp: int
+
+
+@_eos_check(
+    "KA918",
+    severity=Severity.ERROR,
+    severity_note="warning where no later transaction is known that wrote the same again",
+    summary="a producer that commits a group's inputs committed outputs without any",
+    needs=(OutputsAlone,),
+)
+def outputs_without_inputs(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each producer once."""
+    for found in evidence.of(OutputsAlone):
+        yield _outputs_alone(context, found)
+
+
+def _outputs_alone(context: Context, found: OutputsAlone) -> Finding:
+    written = sum(each.records for each in found.outputs)
+    again = (
+        ""
+        if found.again is None
+        else f"; {found.again.who} wrote {found.written_again:,} of them again at {time_text(found.again.ended_ms)}, with the inputs"
+    )
+    return outputs_without_inputs.finding(
+        context,
+        f"{counted(found.transactions, 'committed transaction')} of {found.first.who} wrote {counted(written, 'record')} and "
+        f"{'commits' if found.transactions == 1 else 'commit'} no inputs of group {found.group}, as {found.in_transactions:,} others do{again}",
+        severity=Severity.WARNING if found.again is None else Severity.ERROR,
+        confidence=Confidence.LIKELY,
+        producer_id=found.first.producer_id,
+        producer_epoch=found.first.producer_epoch,
+        anchor=f"{found.group}|alone|{found.first.producer_id}|{found.first.marker_offset}",
+        evidence=_AloneEvidence(
+            rule="offsets and outputs are committed together by sendOffsetsToTransaction (KIP-98)",
+            broker="commits what a transaction has, with offsets or without",
+            group_id=found.group,
+            transactions=found.transactions,
+            in_transactions=found.in_transactions,
+            first_transaction=found.first,
+            last_transaction=found.last,
+            outputs=list(found.outputs[:_SHOWN]),
+            written_again_by=found.again,
+            written_again=found.written_again,
+            first_timestamp=found.first.ended_ms,
+            last_timestamp=found.last.ended_ms,
+        ),
+        impact=NO_IMPACT if found.again is None else Impact(records_delivered_again_at_most=found.written_again),
+        explanations=(
+            Explanation("the application left sendOffsetsToTransaction out on some path, or committed before it"),
+            Explanation("what it wrote comes from no input: a timer, or a request", innocent=True),
+        ),
+        following=(context.transactions_command(found.group),),
+        absent={**NO_FILE, "offset": "about transactions without a record of the group"},
     )

@@ -99,7 +99,12 @@ def _answer(listing: TransactionListing) -> str:
 
 def _judgement(listing: TransactionListing) -> str:
     said = []
-    words = ("inputs processed twice", "inputs skipped", "offsets committed outside transactions")
+    words = (
+        "inputs processed twice",
+        "inputs skipped",
+        "offsets committed outside transactions",
+        "outputs without inputs",
+    )
     for name, what in zip(NAMES, words, strict=True):
         codes = [finding.code for finding in listing.scan.findings if finding.name == name]
         if codes:

@@ -39,6 +39,8 @@ PLAYS = {
     "jump-outside": Play(plays.jump_outside, NEW),
     "offsets-after": Play(plays.offsets_after_the_transaction, NEW),
     "offsets-before": Play(plays.offsets_before_the_transaction, OLD),
+    "outputs-alone-3.9": Play(plays.outputs_without_inputs, OLD),
+    "outputs-alone-4.1": Play(plays.outputs_without_inputs, NEW),
     "processed-again": Play(plays.processed_again, NEW),
     "streams-alos-4.1": Play(plays.streams_at_least_once, NEW, 2, healthy=True),
     "streams-eos-3.9": Play(plays.streams_exactly_once, OLD, 2, healthy=True),

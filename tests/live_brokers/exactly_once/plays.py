@@ -109,42 +109,47 @@ def zombie_at_the_same_offset(stage: Stage) -> None:
     _replaced(stage, 1)
 
 
+def _outside(stage: Stage, name: str, *steps: str) -> None:
+    """Ten inputs a time, by these steps; the application ends before the last of them the tenth time, and is started again."""
+    stage.feed(140)
+    for cycles in (9, 4):
+        loop = stage.loop(name, name)
+        loop(f"subscribe {INPUTS}")
+        for _ in range(cycles):
+            _polled(loop)
+            loop("begin", f"write {OUTPUTS}", *steps)
+        if cycles == 9:
+            _polled(loop)
+            loop("begin", f"write {OUTPUTS}", *steps[:-1])
+            loop.kill()
+
+
 def offsets_after_the_transaction(stage: Stage) -> None:
     """The offsets are committed by the consumer, after the transaction. The application ends between the two, and is started again:
     inputs 90 to 99 are doubled."""
-    stage.feed(140)
-    first = stage.loop("outside", "outside")
-    first(f"subscribe {INPUTS}")
-    for _ in range(9):
-        _polled(first)
-        first("begin", f"write {OUTPUTS}", "commit", "commit-offsets")
-    _polled(first)
-    first("begin", f"write {OUTPUTS}", "commit")
-    first.kill()
-    again = stage.loop("outside", "outside")
-    again(f"subscribe {INPUTS}")
-    for _ in range(5):
-        _polled(again)
-        again("begin", f"write {OUTPUTS}", "commit", "commit-offsets")
+    _outside(stage, "outside", "commit", "commit-offsets")
 
 
 def offsets_before_the_transaction(stage: Stage) -> None:
     """The offsets are committed by the consumer, before the transaction. The application ends in it, and is started again: inputs 90
     to 99 are skipped."""
-    stage.feed(140)
-    first = stage.loop("before", "before")
-    first(f"subscribe {INPUTS}")
-    for _ in range(9):
-        _polled(first)
-        first("begin", f"write {OUTPUTS}", "commit-offsets", "commit")
-    _polled(first)
-    first("begin", f"write {OUTPUTS}", "commit-offsets")
-    first.kill()
-    again = stage.loop("before", "before")
+    _outside(stage, "before", "commit-offsets", "commit")
+
+
+def outputs_without_inputs(stage: Stage) -> None:
+    """One transaction of an application has outputs and no offsets; it ends after it, and is started again: inputs 20 to 29 are doubled."""
+    stage.feed(60)
+    loop = stage.loop("alone", "alone")
+    loop(f"subscribe {INPUTS}")
+    for _ in range(2):
+        _cycle(loop)
+    _polled(loop)
+    assert loop("begin", f"write {OUTPUTS}", "commit") == ["done"] * 3
+    loop.kill()
+    again = stage.loop("alone", "alone")
     again(f"subscribe {INPUTS}")
-    for _ in range(4):
-        _polled(again)
-        again("begin", f"write {OUTPUTS}", "commit-offsets", "commit")
+    for _ in range(3):
+        _cycle(again)
 
 
 def abort_without_going_back(stage: Stage) -> None:
