@@ -27,7 +27,7 @@ from kaudit.model.batch_fields import (
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
 )
-from kaudit.model.internal_topics import GROUPS
+from kaudit.model.internal_topics import GROUPS, SHARE_STATE
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batch
@@ -156,7 +156,10 @@ class GroupLogReader(Struct, frozen=True):
         self, directory: PartitionDirectory, segment: SegmentFile, source: SegmentText
     ) -> Iterator[tuple[int, int, Iterable[GroupLogEntry]]]:
         """Yield the same of the lines that kafka-dump-log printed, each record by itself."""
-        option = "--offsets-decoder" if directory.topic == GROUPS else "--share-group-state-decoder"
+        option = _DECODERS.get(directory.topic)
+        if option is None:
+            self._note(f"{segment.path}: records are not read from texts of kafka-dump-log")
+            return
         try:
             for row in dump_text_records(source):
                 try:
@@ -199,6 +202,9 @@ class GroupLogReader(Struct, frozen=True):
     def _note(self, text: str) -> None:
         if len(self.unreadable) < _MOST_NOTES:
             self.unreadable.append(text)
+
+
+_DECODERS = {GROUPS: "--offsets-decoder", SHARE_STATE: "--share-group-state-decoder"}
 
 
 def _printed_entry(topic: str, row: DumpRecord) -> GroupLogEntry | None:

@@ -9,12 +9,13 @@ from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.model.batch_fields import COMMIT_MARKER
 from kaudit.source.layout import PartitionDirectory
 from tests.checks.groups.recorded import findings
+from tests.checks.groups.scanned import evidence_of
 
 
 @pytest.mark.parametrize("name", ["outputs-alone-3.9", "outputs-alone-4.1"])
 def test_outputs_that_a_restart_wrote_again(name):
     (found,) = findings(name, "KA918")
-    evidence = found.evidence.to_dict()
+    evidence = evidence_of(found)
     assert found.severity.value == "error"
     assert (evidence["transactions"], evidence["in_transactions"], evidence["written_again"]) == (1, 5, 10)
     assert evidence["first_transaction"]["transactional_id"] == "alone"
