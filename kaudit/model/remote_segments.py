@@ -111,7 +111,7 @@ class HoleCause(enum.Enum):
     DELETED = "their segments in remote storage were deleted"
 
 
-class RemoteHole(JsonRecord, frozen=True, gc=False):
+class RemoteHole(JsonRecord, frozen=True, gc=False, tag=True):
     """Offsets, both inclusive, at or above the log start that are neither on the disk of a replica nor in a readable remote segment.
 
     `is_certain`: False where __remote_log_metadata may have been copied before the log, or lacks records. `elsewhere` are the replicas
@@ -131,15 +131,17 @@ class RemoteHole(JsonRecord, frozen=True, gc=False):
     segments: Sequence[SegmentSummary]
 
 
-class NotCopied(JsonRecord, frozen=True, gc=False):
-    """Ranges of offsets, from `first_offsets` to `last_offsets` (inclusive), that only disks have, though `copied_to` is copied."""
+class NotCopied(JsonRecord, frozen=True, gc=False, tag=True):
+    """Of the offsets between these two (inclusive) so many that only disks have, though `copied_to` is copied; `ranges` are the first."""
 
-    first_offsets: Sequence[int]
-    last_offsets: Sequence[int]
+    first_offset: int
+    last_offset: int
+    offsets: int
+    ranges: Sequence[tuple[int, int]]
     copied_to: int
 
 
-class UnfinishedCopies(JsonRecord, frozen=True, gc=False):
+class UnfinishedCopies(JsonRecord, frozen=True, gc=False, tag=True):
     """Copies that were begun and never finished, `size` bytes together, of offsets between these two; of `alone` no other copy is readable."""
 
     first_offset: int
@@ -159,7 +161,7 @@ class OrphanKind(enum.Enum):
     FORMER_TOPIC = "their topic was deleted; one of the same name was created since"
 
 
-class OrphanedSegments(JsonRecord, frozen=True, gc=False):
+class OrphanedSegments(JsonRecord, frozen=True, gc=False, tag=True):
     """Segments in remote storage that nobody is given records of, `size` bytes together, of offsets between these two."""
 
     kind: OrphanKind
@@ -170,7 +172,7 @@ class OrphanedSegments(JsonRecord, frozen=True, gc=False):
     segments: Sequence[SegmentSummary]
 
 
-class OverlappingSegments(JsonRecord, frozen=True, gc=False):
+class OverlappingSegments(JsonRecord, frozen=True, gc=False, tag=True):
     """Pairs of readable segments that both have offsets of the log's lineage: `offsets` of those between these two."""
 
     first_offset: int

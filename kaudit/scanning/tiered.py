@@ -28,15 +28,13 @@ def evidence_of_remote_logs(
     A partition's findings are those of the replica with the newest leader epoch.
     """
     found: list[list[RemoteLogFault]] = [[] for _ in parts]
+    places: dict[tuple[str, int], list[int]] = {}
+    for number, part in enumerate(parts):
+        if part.directory.whole_directory and not part.directory.is_fetched:
+            places.setdefault((part.directory.topic, part.directory.partition), []).append(number)
     for log in logs:
         for remote in log.remote:
-            numbers = [
-                number
-                for number, part in enumerate(parts)
-                if (part.directory.topic, part.directory.partition) == (remote.topic, remote.partition)
-                and part.directory.whole_directory
-                and not part.directory.is_fetched
-            ]
+            numbers = places.get((remote.topic, remote.partition), [])
             own = [number for number in numbers if parts[number].directory.topic_id in (None, remote.topic_id)]
             if numbers and not own:
                 found[numbers[0]] += _of_former_topic(remote)

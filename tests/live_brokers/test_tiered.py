@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 import kaudit
+from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
+from kaudit.model.finding import Severity
+from kaudit.scanning.options import ScanOptions
 from tests.live_brokers.accidents.judged import unpacked
 from tests.live_brokers.accidents.truth import truths
 
@@ -80,3 +84,27 @@ def test_local_and_remote_segments_are_what_a_consumer_reads_and_the_account_nam
                 assert offsets == {offset for offset in everywhere if offset not in markers}
                 read += len(offsets)
     assert read
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_whole_log_read_from_both_places_has_the_records_that_a_consumer_reads(name, tmp_path):
+    place = unpacked(name, tmp_path)
+    for moment in truths()[name].moments:
+        consumed = place / f"consumed-{moment.name}-orders.json"
+        if not consumed.exists():
+            continue
+        offsets = {offset for offset, _ in json.loads(consumed.read_bytes())["read_uncommitted"]}
+        location = str(place / f"remote-{moment.name}" / "kafka-tiered-storage")
+        result = scan(ScanOptions([str(place / moment.name / "b1")], remote=location, jobs=1), SilentProgress())
+        (account,) = [each for each in result.coverage if each.topic == "orders"]
+        assert account.log_end_offset is not None
+        missing = {
+            offset for hole in account.ranges for offset in range(hole.first_offset, (hole.last_offset or 0) + 1)
+        }
+        assert account.offsets["data"] == len(offsets)
+        assert missing.isdisjoint(offsets)
+        assert len(offsets) + account.offsets.get("marker", 0) + len(missing) == account.log_end_offset
+        found = {
+            (each.code, each.offset, each.last_offset) for each in result.findings if each.severity is Severity.ERROR
+        }
+        assert found == {("KA008", hole.first_offset, hole.last_offset) for hole in account.ranges}

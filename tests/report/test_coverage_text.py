@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.model.coverage import Coverage, EndWitness, OffsetClass, OffsetRange
+from kaudit.model.remote_segments import RemoteAccount
 from kaudit.report.console import Console
 from kaudit.report.text.coverage import coverage_section
 from kaudit.results.scope import coverage_sentence
@@ -64,3 +65,17 @@ def test_verbose_reports_have_the_account_of_each_partition():
     ]
     many = WHOLE.with_ranges(RANGES[:1] * 7)
     assert coverage_section([many], console, each=True)[-1] == "    - 2 more ranges (json lists them)"
+
+
+def test_verbose_reports_say_what_is_in_remote_storage():
+    remote = RemoteAccount(2, 1_900, 0, 499, 400, 100, 0, 1)
+    console = Console()
+    assert coverage_section([replace(WHOLE, remote=remote)], console, each=True)[-1] == (
+        "    - in remote storage: offsets 0..499 in 2 segments, 1.9 kB, 100 offsets of them also on this disk, where the log begins at "
+        "400, 1 copy not finished"
+    )
+    empty = RemoteAccount(0, 0, None, None, 400, 0, 390, 0)
+    assert (
+        coverage_section([replace(WHOLE, remote=empty)], console, each=True)[-1]
+        == "    - in remote storage: no readable segment"
+    )

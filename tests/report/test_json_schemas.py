@@ -15,6 +15,7 @@ from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, EndWitness, OffsetCla
 from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.impact import Impact
 from kaudit.model.incident import Incident
+from kaudit.model.remote_segments import RemoteAccount
 from kaudit.model.result import AppliedConfiguration, Suggestion
 from kaudit.model.text_lines import TextLines
 from kaudit.report.render_options import RenderOptions
@@ -154,6 +155,7 @@ COVERAGE = Coverage(
     ranges=[OffsetRange(1017, 1019, 3, OffsetClass.MISSING, "replication-offset-checkpoint knows the log up to 1020")],
     all_accounted=False,
     text_lines=TextLines(9, 1, 4, 4, ("line 3: baseOffset: 0 lastOf",)),
+    remote=RemoteAccount(2, 900, 0, 499, 400, 100, 0, 1),
 )
 CLOCK = AuditClock(1_700_000_000_000, ClockSource.BROKERS, 1_700_000_000_001)
 

@@ -29,7 +29,7 @@ from tests.reading.test_range_joining import plain
 from tests.spark.in_process import asked, findings, histories, joined, load, runs_of, scanned, sorted_rows
 
 SAMPLES = ["committed-offsets", "compacted", "consumed-offsets", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
-           "replicas", "side-files", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
+           "replicas", "side-files", "tiered", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

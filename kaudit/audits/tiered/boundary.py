@@ -1,12 +1,14 @@
 """What remote storage holds of a partition beside what its disks hold: by leader epochs, as brokers look records up (RemoteLogManager)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
 from msgspec import Struct
 
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.remote_segments import (
+    MOST_SHOWN,
     HoleCause,
     NotCopied,
     OrphanedSegments,
@@ -26,7 +28,13 @@ Range = tuple[int, int]
 """First and last offset, both inclusive."""
 
 
-class LocalLog(Struct, frozen=True):
+NOTHING: Range = (0, -1)
+MAX_OFFSET = (1 << 63) - 1
+MOST_HOLES = 100
+"""Holes reported of one partition; the account of its offsets counts all."""
+
+
+class LocalLog(Struct, frozen=True, dict=True):
     """One replica's log as it is read: from `start_offset` to `end_offset` (exclusive); it is empty where they are equal.
 
     From `disk_offset` on it is on the disk: before that it is read from remote storage, if that is among the inputs. `log_start_offset` is that of the whole log, None where no checkpoint says. `lineage` are the rows of leader-epoch-checkpoint, none
@@ -42,6 +50,14 @@ class LocalLog(Struct, frozen=True):
     lineage: Sequence[EpochEntry] = ()
     is_stopped: bool = False
     only_records: bool = False
+
+    @functools.cached_property
+    def epoch_ranges(self) -> Mapping[int, Range]:
+        """The offsets of each leader epoch of its lineage; those of the first begin at 0, those of the last never end."""
+        rows = self.lineage
+        ends = [*(row.start_offset - 1 for row in rows[1:]), MAX_OFFSET]
+        starts = [0, *(row.start_offset for row in rows[1:])]
+        return {row.epoch: (start, end) for row, start, end in zip(rows, starts, ends, strict=True)}
 
     @property
     def newest_epoch(self) -> int:
@@ -89,13 +105,14 @@ def findings_of(log: RemoteLog, locals_: Sequence[LocalLog], *, complete: bool) 
     local, *others = locals_
     tiers = tiers_of(log, local)
     holes = _Holes(log, local, others, tiers, complete)
-    for hole in tiers.holes:
+    for hole in tiers.holes[:MOST_HOLES]:
         yield from holes.of(hole)
     newest = max((last for _, last in tiers.remote_ranges), default=-1)
     here = max(tiers.retained_from, local.disk_offset), min(newest, local.end_offset - 1)
     skipped = list(without(here, tiers.remote_ranges))
     if skipped and complete:
-        yield NotCopied([first for first, _ in skipped], [last for _, last in skipped], newest)
+        offsets = sum(last - first + 1 for first, last in skipped)
+        yield NotCopied(skipped[0][0], skipped[-1][1], offsets, skipped[:MOST_SHOWN], newest)
     yield from _unfinished(log)
     yield from _orphans(log, local, tiers)
     yield from _overlaps(log.readable, local)
@@ -111,23 +128,14 @@ def parts_in_lineage(segment: RemoteSegment, local: LocalLog) -> list[Range]:
 
     Without a known lineage they are all of it; so are offsets below the first known epoch.
     """
-    rows = local.lineage
+    whole, rows = (segment.start_offset, segment.end_offset), local.lineage
     if not rows:
-        return [(segment.start_offset, segment.end_offset)]
-    ends = [*(row.start_offset - 1 for row in rows[1:]), max(local.end_offset, segment.end_offset + 1) - 1]
-    known = {row.epoch: (row.start_offset, end) for row, end in zip(rows, ends, strict=True)}
+        return [whole] if whole[0] <= whole[1] else []
     starts = [*segment.leader_epochs, (-1, segment.end_offset + 1)]
     found: list[Range] = []
     for (epoch, begin), (_, after) in pairwise(starts):
-        first, last = max(begin, segment.start_offset), after - 1
-        if epoch in known:
-            low, high = known[epoch]
-            low = segment.start_offset if epoch == rows[0].epoch else low
-            first, last = max(first, low), min(last, high)
-        elif epoch < rows[0].epoch:
-            last = min(last, rows[0].start_offset - 1)
-        else:
-            continue
+        low, high = local.epoch_ranges.get(epoch, NOTHING if epoch > rows[0].epoch else (0, rows[0].start_offset - 1))
+        first, last = max(begin, low, whole[0]), min(after - 1, high, whole[1])
         if first <= last:
             found.append((first, last))
     return found
@@ -164,16 +172,6 @@ def _ranges_of(segments: Iterable[RemoteSegment], local: LocalLog) -> Iterator[R
     return joined(each for segment in segments for each in parts_in_lineage(segment, local))
 
 
-def _overlapping(log: RemoteLog, hole: Range, local: LocalLog) -> list[RemoteSegment]:
-    """Return the segments that are not readable and have offsets of a hole in the log's lineage."""
-    return [
-        segment
-        for segment in log.segments
-        if not segment.is_readable
-        and any(low <= hole[1] and high >= hole[0] for low, high in parts_in_lineage(segment, local))
-    ]
-
-
 def _deleted(segment: RemoteSegment) -> bool:
     """Whether it had been copied, and was deleted: a copy that failed is deleted too (from 4.0 on)."""
     return segment.copied_timestamp is not None and segment.state in (
@@ -183,25 +181,35 @@ def _deleted(segment: RemoteSegment) -> bool:
 
 
 def _all_deleted(log: RemoteLog, hole: Range, local: LocalLog) -> bool:
-    return not list(without(hole, _ranges_of(filter(_deleted, _overlapping(log, hole, local)), local)))
+    return not list(without(hole, _ranges_of(filter(_deleted, log.segments), local)))
 
 
-class _Holes(Struct, frozen=True):
+class _Holes(Struct, frozen=True, dict=True):
     log: RemoteLog
     local: LocalLog
     others: Sequence[LocalLog]
     tiers: Tiers
     complete: bool
 
+    @functools.cached_property
+    def _unreadable(self) -> list[tuple[Range, RemoteSegment]]:
+        """What segments that are not readable have of the log's lineage."""
+        segments = (each for each in self.log.segments if not each.is_readable)
+        return [(part, each) for each in segments for part in parts_in_lineage(each, self.local)]
+
     def of(self, hole: Range) -> Iterator[RemoteHole]:
         """Yield a hole, cut where its cause changes."""
-        around = _overlapping(self.log, hole, self.local)
-        deleted = list(_ranges_of(filter(_deleted, around), self.local))
+        around = [(part, each) for part, each in self._unreadable if part[0] <= hole[1] and part[1] >= hole[0]]
+        deleted = list(joined(part for part, each in around if _deleted(each)))
         pieces = [(low, high, False) for low, high in without(hole, deleted)]
         pieces += [(max(low, hole[0]), min(high, hole[1]), True) for low, high in deleted]
         for low, high, is_deleted in sorted(pieces):
-            own = [each for each in around if each.start_offset <= high and each.end_offset >= low]
-            yield self._piece((low, high), [each for each in own if _deleted(each) is is_deleted], deleted=is_deleted)
+            own = {
+                each.segment_id: each
+                for part, each in around
+                if part[0] <= high and part[1] >= low and _deleted(each) is is_deleted
+            }
+            yield self._piece((low, high), list(own.values()), deleted=is_deleted)
 
     def _piece(self, hole: Range, own: Sequence[RemoteSegment], *, deleted: bool) -> RemoteHole:
         low, high = hole
@@ -236,7 +244,7 @@ def _orphans(log: RemoteLog, local: LocalLog, tiers: Tiers) -> Iterator[Orphaned
     """Segments that nobody is given records of, and nobody deletes, as far as the records go."""
     found: list[tuple[OrphanKind, RemoteSegment]] = []
     for segment in log.readable:
-        if local.lineage and min(epoch for epoch, _ in segment.leader_epochs) > local.newest_epoch:
+        if local.lineage and all(epoch > local.newest_epoch for epoch, _ in segment.leader_epochs):
             continue  # the log is older than the segment
         if not parts_in_lineage(segment, local):
             found.append((OrphanKind.OTHER_LINEAGE, segment))

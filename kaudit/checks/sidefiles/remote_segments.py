@@ -54,8 +54,8 @@ class _SegmentsEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 
 
 class _NotCopiedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
-    first_offsets: Sequence[int]
-    last_offsets: Sequence[int]
+    offsets: int
+    ranges: Sequence[tuple[int, int]]
     copied_to: int
 
 
@@ -180,8 +180,7 @@ def needed_segment_deleted(context: Context, evidence: Evidence) -> Iterator[Fin
 def offsets_not_copied(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report once what is only on disks and will not be copied: copying goes on after the highest offset that is copied."""
     for found in evidence.of(NotCopied):
-        first, last = found.first_offsets[0], found.last_offsets[-1]
-        count = sum(end - begin + 1 for begin, end in zip(found.first_offsets, found.last_offsets, strict=True))
+        first, last, count = found.first_offset, found.last_offset, found.offsets
         yield offsets_not_copied.finding(
             context,
             f"{counted(count, 'offset')} of {first}..{last} are on this disk only, although segments up to {found.copied_to} are in remote "
@@ -193,8 +192,8 @@ def offsets_not_copied(context: Context, evidence: Evidence) -> Iterator[Finding
                 rule="copying goes on after the highest offset in remote storage (RemoteLogManager.findHighestRemoteOffset), and local "
                 "retention deletes what lies below it (UnifiedLog.deletableSegments)",
                 broker="never copies them, and deletes them here when local.retention.ms or local.retention.bytes is reached",
-                first_offsets=found.first_offsets,
-                last_offsets=found.last_offsets,
+                offsets=count,
+                ranges=found.ranges,
                 copied_to=found.copied_to,
             ),
             impact=NO_IMPACT,

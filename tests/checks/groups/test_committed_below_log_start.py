@@ -47,3 +47,14 @@ def test_it_says_how_many_were_removed(tmp_path):
         "group archive has committed up to 120, and the log begins at 400: 280 offsets were removed before it had committed them"
     )
     assert (found.topic, found.impact.records_skipped_at_most) == ("orders", 280)
+
+
+def test_remote_storage_has_what_lies_below_the_first_local_segment(tmp_path):
+    """The log start offset is the broker's: a member that reads remote offsets has lost nothing."""
+    log_from(tmp_path, 400)
+    (tmp_path / "remote-log-index-cache").mkdir()
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 100\n")
+    assert of_groups(scanned(member(120).write(tmp_path))) == []
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 200\n")
+    (found,) = of_groups(scanned(tmp_path))
+    assert (found.code, found.offset, found.last_offset) == ("KA904", 120, 199)
