@@ -157,6 +157,8 @@ class OrphanKind(enum.Enum):
 
     OTHER_LINEAGE = "the log has other leader epochs at their offsets"
     BELOW_LOG_START = "they lie below the log start offset"
+    AT_LOCAL_START = "they lie below the log start offset, which is where the log on the disk begins"
+    """A broker that took the log start from its disk will delete them, though nobody asked for that."""
     DELETE_UNFINISHED = "their deletion was begun and not finished"
     FORMER_TOPIC = "their topic was deleted; one of the same name was created since"
 

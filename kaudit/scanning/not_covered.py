@@ -151,14 +151,17 @@ def offsets_not_checked(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]
             yield NotAudited(part.directory.name, text, unreadable=True)
 
 
+_READS = "(--remote LOCATION reads it), nor what producers and transactions did there"
+
+
 def _in_remote_storage(account: Coverage, offsets: int) -> str:
     """Say which offsets were not read, and what is known of the segments that have them."""
     first, remote = account.log_start_offset, account.remote
     if remote is None:
         last = first + offsets - 1
         return (
-            f"offsets {first}..{last} are not on this disk: by {account.log_start_source} they are in remote storage, which was not read; no "
-            f"record of {REMOTE_LOG} names them, so whether all of them are there is not known"
+            f"offsets {first}..{last} are not on this disk: by {account.log_start_source} they are in remote storage, which was not read "
+            f"{_READS}; no record of {REMOTE_LOG} names them, so whether all of them are there is not known"
         )
     holes = (
         f", but for {counted(remote.holes, 'offset')} that {'is' if remote.holes == 1 else 'are'} in neither"
@@ -172,7 +175,7 @@ def _in_remote_storage(account: Coverage, offsets: int) -> str:
     )
     return (
         f"offsets {first}..{remote.local_start_offset - 1} are not on this disk: by {REMOTE_LOG} they are in remote storage, which was not "
-        f"read: {counted(remote.segments, 'segment')} up to {remote.last_offset} meet the log here at {remote.local_start_offset}{holes}{both}"
+        f"read {_READS}: {counted(remote.segments, 'segment')} up to {remote.last_offset} meet the log here at {remote.local_start_offset}{holes}{both}"
     )
 
 

@@ -243,13 +243,16 @@ def _unfinished(log: RemoteLog) -> Iterator[UnfinishedCopies]:
 def _orphans(log: RemoteLog, local: LocalLog, tiers: Tiers) -> Iterator[OrphanedSegments]:
     """Segments that nobody is given records of, and nobody deletes, as far as the records go."""
     found: list[tuple[OrphanKind, RemoteSegment]] = []
+    is_local_start = tiers.log_start_offset == local.disk_offset < local.end_offset and any(
+        first < local.disk_offset <= last + 1 for first, last in tiers.remote_ranges
+    )
     for segment in log.readable:
         if local.lineage and all(epoch > local.newest_epoch for epoch, _ in segment.leader_epochs):
             continue  # the log is older than the segment
         if not parts_in_lineage(segment, local):
             found.append((OrphanKind.OTHER_LINEAGE, segment))
         elif segment.end_offset < tiers.log_start_offset:
-            found.append((OrphanKind.BELOW_LOG_START, segment))
+            found.append((OrphanKind.AT_LOCAL_START if is_local_start else OrphanKind.BELOW_LOG_START, segment))
     found += [
         (OrphanKind.DELETE_UNFINISHED, segment)
         for segment in log.segments

@@ -262,17 +262,23 @@ _ORPHAN_CAUSES = {
     OrphanKind.BELOW_LOG_START: Explanation(
         "DeleteRecords moved the log start, and the next run of the expiration task deletes them", innocent=True
     ),
+    OrphanKind.AT_LOCAL_START: Explanation(
+        "a broker took the log start offset from its disk when it was started or elected (KAFKA-15351, KAFKA-16146): it will delete them "
+        "as expired"
+    ),
     OrphanKind.DELETE_UNFINISHED: Explanation("remote storage refused the deletion: brokers try again"),
     OrphanKind.FORMER_TOPIC: Explanation(
         "the topic was deleted while remote storage could not be reached, or by brokers that were stopped"
     ),
 }
 
+_EXPIRED = Explanation("all of them have expired, and the next run of the expiration task deletes them", innocent=True)
+
 
 @check(
     "KA514",
     severity=Severity.WARNING,
-    severity_note="note where brokers delete them by themselves",
+    severity_note="note where brokers are right to delete them, and will",
     summary="segments are left in remote storage that nobody reads",
     confidence=Confidence.LIKELY,
     needs=(OrphanedSegments,),
@@ -284,12 +290,17 @@ _ORPHAN_CAUSES = {
 def orphaned_remote_segments(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each kind once."""
     for found in evidence.of(OrphanedSegments):
-        brokers_delete = found.kind in (OrphanKind.BELOW_LOG_START, OrphanKind.DELETE_UNFINISHED)
+        brokers_delete = found.kind in (
+            OrphanKind.BELOW_LOG_START,
+            OrphanKind.AT_LOCAL_START,
+            OrphanKind.DELETE_UNFINISHED,
+        )
+        is_note = brokers_delete and found.kind is not OrphanKind.AT_LOCAL_START
         yield orphaned_remote_segments.finding(
             context,
             f"{counted(found.segment_count, 'segment')} in remote storage, {found.size:,} bytes, of offsets "
             f"{found.first_offset}..{found.last_offset}: {found.kind.value}",
-            severity=Severity.NOTE if brokers_delete else Severity.WARNING,
+            severity=Severity.NOTE if is_note else Severity.WARNING,
             offset=found.first_offset,
             last_offset=found.last_offset,
             anchor=f"orphans {found.kind.name}",
@@ -303,7 +314,10 @@ def orphaned_remote_segments(context: Context, evidence: Evidence) -> Iterator[F
                 remote_segments=found.segments,
             ),
             impact=NO_IMPACT,
-            explanations=(_ORPHAN_CAUSES[found.kind],),
+            explanations=(
+                _ORPHAN_CAUSES[found.kind],
+                *([_EXPIRED] if found.kind is OrphanKind.AT_LOCAL_START else ()),
+            ),
             absent=_ABSENT,
         )
 

@@ -22,6 +22,12 @@ def test_what_lies_below_the_log_start_is_deleted_soon(tmp_path):
     assert shown(tiered.write(tmp_path)) == [("KA514", "note", 0, 9)]
 
 
+def test_a_broker_that_took_the_log_start_from_its_disk(tmp_path):
+    """KAFKA-15351, KAFKA-16146: what is in remote storage only is cut off, and deleted as expired."""
+    tiered = TieredLog(20, 40, log_start=20).copied(1, 0, 9).copied(2, 10, 24)
+    assert shown(tiered.write(tmp_path)) == [("KA514", "warning", 0, 9)]
+
+
 def test_a_topic_that_was_created_again(tmp_path):
     tiered = TieredLog(0, 10, topic_id=bytes(range(16))).copied(1, 0, 9).copied(2, 10, 19)
     (found,) = of_remote_segments(scanned(tiered.write(tmp_path)))
