@@ -27,10 +27,11 @@ from kaudit.partition.continuity import Continuity
 from kaudit.reading.chunk_plan import OpenSource, whole_segments
 from kaudit.reading.chunk_reader import read_serially
 from kaudit.reading.failed_reads import FailedReads
+from kaudit.scanning.cut_off import who_led
 from kaudit.scanning.findings import partition_context
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.summaries import segment_rows, total
-from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
+from kaudit.source.layout import CLUSTER_METADATA, Layout, PartitionDirectory, Unreadable
 
 
 class Task(Struct, frozen=True):
@@ -42,6 +43,8 @@ class Task(Struct, frozen=True):
     """Other replicas have copies of another log under the partition's name."""
     copies: Sequence[BrokerReplicas] = ()
     """The holders that are copies of one broker."""
+    metadata: Sequence[PartitionDirectory] = ()
+    """The replicas of __cluster_metadata."""
 
     @property
     def bytes(self) -> int:
@@ -79,13 +82,14 @@ def tasks(layouts: Mapping[str, Layout], copies: Sequence[BrokerReplicas] = ()) 
     for name, layout in layouts.items():
         for entry in layout.partitions:
             found.setdefault((entry.topic, entry.partition), {})[name] = replace(entry, replica=name)
+    metadata = [entry for layout in layouts.values() for entry in layout.everything if entry.topic == CLUSTER_METADATA]
     work: list[Task] = []
     for _, holders in sorted(found.items()):
         lacking = [name for name in layouts if name not in holders]
         logs = of_one_log(holders.values())
         for log in logs:
             own = {entry.replica: entry for entry in log}
-            work.append(Task(own, lacking, len(logs) > 1, _held_by(own, copies)))
+            work.append(Task(own, lacking, len(logs) > 1, _held_by(own, copies), metadata))
     return work
 
 
@@ -109,8 +113,15 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
         for name, directory in task.holders.items()
     }
     files = SideFileReader(reads)
-    says_compacted = options.says_compacted(next(iter(task.holders.values())).topic)
-    evidence = compare_copies(readers, task.copies, task.missing_on, files, says_compacted=says_compacted)
+    directory = next(iter(task.holders.values()))
+    evidence = compare_copies(
+        readers,
+        task.copies,
+        task.missing_on,
+        files,
+        says_compacted=options.says_compacted(directory.topic),
+        who_led=lambda: who_led(directory, {}, task.metadata, reads),
+    )
     contexts = {name: _context(directory, readers[name]) for name, directory in task.holders.items()}
     findings = [
         finding

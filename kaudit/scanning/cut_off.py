@@ -71,17 +71,16 @@ def leaders_if_needed(
     is_cut = history is not None and bool(history.cuts)
     if not is_cut and (compared is None or compared.comparison.relation is not Relation.DIVERGED):
         return {}
-    return who_led(replicas, {}, metadata, open_source)
+    return who_led(directory, {}, metadata, open_source)
 
 
 def who_led(
-    replicas: Sequence[PartitionAudit],
+    directory: PartitionDirectory,
     histories: _Histories,
     metadata: Sequence[PartitionDirectory],
     open_source: OpenSource,
 ) -> Mapping[int, int]:
-    """Return the id of the broker that led under each leader epoch, by lines of brokers and by `metadata`; of no one known, nothing."""
-    directory = replicas[0].directory
+    """Return the id of the broker that led a partition under each leader epoch, by lines of brokers and by `metadata`; of no one known, nothing."""
     history = histories.get((directory.topic, directory.partition))
     named = {} if history is None else {own.leader_epoch: own.broker.removeprefix("broker ") for own in history.leaders}
     partition_leaders = import_module("kaudit.audits.replicas.partition_leaders")  # few audits ask who led: 5 ms

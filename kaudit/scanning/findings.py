@@ -130,7 +130,7 @@ def partition_findings(
     changes = other_copies(replicas, open_source)
     logged = {} if scan.events is None else scan.events.histories
     compared = compared_replicas(
-        replicas, scan.copies, open_source, lambda: who_led(replicas, logged, scan.metadata, open_source)
+        replicas, scan.copies, open_source, lambda: who_led(replicas[0].directory, logged, scan.metadata, open_source)
     )
     leaders = leaders_if_needed(replicas, compared, logged, scan.metadata, open_source)
     compared = None if compared is None else replace(compared, leaders=leaders)

@@ -7,6 +7,7 @@ import pytest
 
 import kaudit
 from kaudit.model.finding import Severity
+from tests.diff.test_relations import run as diff
 from tests.live_brokers.accidents.judged import NOT_YET, unpacked, wrong
 from tests.live_brokers.accidents.truth import truths
 
@@ -82,6 +83,9 @@ def test_who_leads_is_what_the_controller_says(tmp_path):
 
     # as the old leader acknowledged, and nobody else has: 90 (truth.json); of the idempotent producer nothing was open
     assert lost() == [("KA601", 90)]
+    brokers = [place / name for name in ("b1", "b2", "b3")]
+    assert [each.code for each in diff(*brokers).scan.findings] == ["KA601"]
     for directory in place.glob("b*/__cluster_metadata-0"):
         shutil.rmtree(directory)
     assert lost() == []  # a follower that lags looks the same
+    assert [each.code for each in diff(*brokers).scan.findings] != ["KA601"]
