@@ -19,6 +19,8 @@ Examples:
   kaudit diff --fingerprint /data/kafka > site-a.json
   kaudit diff site-a.json /data/kafka
   kaudit diff report.json /data/kafka
+  kaudit diff --fingerprint --by records /data/kafka > records-a.json
+  kaudit diff --by records records-a.json /data/kafka
   kaudit diff --by records /mnt/cluster-a /mnt/cluster-b
   kaudit diff --by records kafka://a:9092/orders kafka://b:9092/primary.orders
   kaudit diff --by records --identity header:id --map '(.*)=copy.\\1' \\
@@ -103,8 +105,8 @@ class DiffOptions(AuditOptions, frozen=True, kw_only=True):
         bool,
         typer.Option(
             "--fingerprint",
-            help="Write digests of the batches in one DIR, as JSON, for another site to compare with its own; with a "
-            "fingerprint besides DIR, narrower ones where the two differ.",
+            help="Write digests of the batches in one DIR, by records of windows of event time, as JSON, for another site to compare "
+            "with its own; with a fingerprint besides DIR, narrower ones where the two differ.",
         ),
     ] = False
     ledger: LedgerOptions
