@@ -1,7 +1,9 @@
 """`diff --by records`: every partition of both sides read, every bucket of identities matched, then the ledgers in order."""
 
+import hashlib
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -9,8 +11,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, RecordTask, read_partition
-from kaudit.audits.records.spill import Spill, rows_written, spill_directory
+from kaudit import __version__
+from kaudit.audits.records.noted import NotedTask, in_order, noted, read_noted, use_up
+from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, RecordTask
+from kaudit.audits.records.spill import Spill, resumed_directory, rows_written, spill_directory
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, Sides, match_bucket
 from kaudit.diff.records.fingerprints import SCHEMA, RecordFingerprint, topic_windows
@@ -36,7 +40,7 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import Layout
-from kaudit.source.uri import UrlError
+from kaudit.source.uri import Uri, UrlError
 
 _BUCKET_BYTES = 4 << 20
 """Bytes of log whose records are one bucket: what is written of one before it is removed is little beside the others."""
@@ -131,14 +135,19 @@ class LocalRecords:
         """Read every partition, match every bucket of identities, then put the ledgers together."""
         bits = comparison.bits(_BUCKET_BYTES, _MOST_BITS)
         progress.start(comparison.bytes)
-        read = LOCAL.each_partition(comparison.tasks(directory, bits), read_partition, options, progress)
-        assembly = comparison.assembly(list(read))
+        before = noted(directory)
+        tasks = [NotedTask(index, task) for index, task in enumerate(comparison.tasks(directory, bits))]
+        progress.advance(sum(task.bytes for task in tasks if task.index in before))
+        work = [task for task in tasks if task.index not in before]
+        read = LOCAL.each_partition(work, read_noted, options, progress)
+        assembly = comparison.assembly(in_order(before, zip((task.index for task in work), read, strict=True)))
+        use_up(directory)
         sides = Sides.of(comparison.spills(directory), assembly.spills(directory), assembly.cuts())
         match = BucketTask(0, bits, sides, assembly.partitions, assembly.cut_off)
         single = assembly.joined(LOCAL.each_partition(match.of_each_bucket(), match_bucket, options, progress))
         begins = assembly.begins(single)
-        work = replace(match, begins=begins).of_each_bucket()
-        grouped = LOCAL.each_partition(work, match_bucket, options, progress)
+        left = replace(match, begins=begins).of_each_bucket()
+        grouped = LOCAL.each_partition(left, match_bucket, options, progress)
         return assembly, assembly.ledgers(directory, assembly.joined([single, *grouped]), begins)
 
     def windows(self, work: Sequence[WindowTask], options: ScanOptions, progress: Progress) -> Sequence[ReadWindows]:
@@ -203,12 +212,32 @@ def record_ledger(
             f"nothing to compare: no topic of the source has a copy in the target ({'; '.join(have)}); --map 'REGEX=NAME' names copies"
         )
     options = replace(options, paths=[side.path for side in sides])
-    with spill_directory(request.temporary_directory, options.paths) as directory:
+    with _directory(options, layouts, request) as directory:
         with rows_written(directory):
             comparison = Comparison(pairings, request.reader, request.read_committed)
             run = _Run(options, request, directory, engine, progress)
             read, ledgers = run.compared(comparison)
         yield ledger_result(sides, layouts, read, ledgers, alone)
+
+
+def _directory(options: ScanOptions, layouts: Sequence[Layout], request: LedgerRequest) -> AbstractContextManager[Path]:
+    """Return where rows are written: in a place that the user names so that the same comparison of the same files goes on after an interruption."""
+    place = request.temporary_directory
+    if place is None or not all(Uri.parse(path).is_local for path in options.paths):
+        return spill_directory(place, options.paths)
+    files = [
+        (
+            one.topic,
+            one.partition,
+            one.log_start_offset,
+            one.first_dirty_offset,
+            *((each.path, each.size, each.modified_ms) for each in one.segments),
+        )
+        for layout in layouts
+        for one in layout.partitions
+    ]
+    key = pickle.dumps((__version__, request, options, files))
+    return resumed_directory(place, options.paths, hashlib.sha256(key).hexdigest()[:16])
 
 
 def record_fingerprint(  # noqa: PLR0913, PLR0917 - what is read, how, and who does the work
@@ -328,7 +357,7 @@ class _Run(Struct, frozen=True):
 
     def _compare(self, comparison: Comparison, name: str) -> Compared:
         place = self.directory / name
-        place.mkdir()
+        place.mkdir(exist_ok=True)
         return self.engine.compare(comparison, self.options, place, self.progress)
 
 

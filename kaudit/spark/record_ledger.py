@@ -184,7 +184,7 @@ def _ledgers(built: "DataFrame", directory: Path) -> list[TopicLedger]:
     for each in built.toLocalIterator(prefetchPartitions=True):
         if each["kind"] == _LEDGER:
             file = directory / f"map.{len(ledgers)}"
-            file.touch()
+            file.write_bytes(b"")
             ledgers.append(replace(unpack(bytes(each["data"]), TopicLedger), map_file=str(file)))
         else:
             with (directory / f"map.{each['bucket']}").open("ab") as map_file:

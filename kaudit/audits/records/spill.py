@@ -1,10 +1,14 @@
 """Rows in files below a temporary directory, numbered, so that one number's fit into memory; every process writes files of its own."""
 
 import errno
+import fcntl
 import os
+import secrets
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +34,62 @@ def spill_directory(place: str | None, inputs: Iterable[str]) -> Iterator[Path]:
         place = place or tempfile.gettempdir()
     except FileNotFoundError as error:
         raise UsageError(f"{error.strerror}; --temporary-directory names another place") from error
-    resolved = Path(place).resolve()
-    for path in inputs:
-        if Uri.parse(path).is_local and Path(path).resolve() in (resolved, *resolved.parents):
-            raise UsageError(
-                f"{place} lies in {path}, where nothing is written: --temporary-directory names another place"
-            )
+    _require_outside(place, inputs)
     try:
         held = tempfile.TemporaryDirectory(prefix="kaudit-records-", dir=place)
     except OSError as error:
         raise UsageError(f"{place}: {error.strerror}; --temporary-directory names another place") from error
     with held as directory:
         yield Path(directory)
+
+
+def _require_outside(place: str, inputs: Iterable[str]) -> None:
+    resolved = Path(place).resolve()
+    for path in inputs:
+        if Uri.parse(path).is_local and Path(path).resolve() in (resolved, *resolved.parents):
+            raise UsageError(
+                f"{place} lies in {path}, where nothing is written: --temporary-directory names another place"
+            )
+
+
+@contextmanager
+def resumed_directory(place: str, inputs: Iterable[str], key: str) -> Iterator[Path]:
+    """Make a directory for rows in `place` that one process works in, or take over that of a run of this `key` that was interrupted.
+
+    It stays where the process is killed or interrupted, and is removed in every other end. What a dead run's processes still write goes nowhere: they
+    know the directory by another name. Raises UsageError as `spill_directory` does, and where another process works there.
+    """
+    _require_outside(place, inputs)
+    try:
+        lock = Path(place, f"kaudit-records-{key}.lock").open("ab")  # noqa: SIM115 - closed below, after what it locks
+    except OSError as error:
+        raise UsageError(f"{place}: {error.strerror}; --temporary-directory names another place") from error
+    with lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"{lock.name}: another process makes the same comparison here") from error
+        own = Path(place, f"kaudit-records-{key}.{secrets.token_hex(4)}")
+        left = next((path for path in Path(place).glob(f"kaudit-records-{key}.*") if path.is_dir()), None)
+        with rows_written(own):
+            own.mkdir() if left is None else left.rename(own)
+        try:
+            yield own
+        except Exception:
+            _give_up(own, lock.name)
+            raise
+        _give_up(own, lock.name)
+
+
+def _give_up(directory: Path, lock: str) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    Path(lock).unlink(missing_ok=True)
+
+
+@cache
+def _writer(process: int) -> str:
+    """Return what files of a process are called by: another one may get its number later."""
+    return f"{process}-{secrets.token_hex(4)}"
 
 
 @contextmanager
@@ -71,7 +119,7 @@ class Spill(Struct, frozen=True):
         rows, numbers = rows[order], numbers[order]
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
-            with Path(self.directory, f"{self.name}.{int(numbers[start])}.{os.getpid()}").open("ab") as file:
+            with Path(self.directory, f"{self.name}.{int(numbers[start])}.{_writer(os.getpid())}").open("ab") as file:
                 file.write(rows[start:stop].tobytes())
 
     def numbers(self) -> list[int]:
@@ -93,6 +141,11 @@ class Spill(Struct, frozen=True):
             with path.open("rb") as file:
                 while data := file.read(_READ_BYTES // size * size):
                     yield np.frombuffer(data, dtype=self.dtype)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the files in the directory that this process has written, of any name, and their bytes."""
+        own = Path(self.directory).glob(f"*.{_writer(os.getpid())}")
+        return {path.name: path.stat().st_size for path in own}
 
     def mapped(self, number: int) -> Rows:
         """Return the rows of a number that one process wrote, without reading them."""
