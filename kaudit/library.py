@@ -100,6 +100,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     ignore: Iterable[str] = (),
     baseline: AnyPath | None = None,
     command_config: AnyPath | None = None,
+    remote: AnyPath | None = None,
     state: AnyPath | None = None,
     digests: bool = False,
     engine: str = "local",

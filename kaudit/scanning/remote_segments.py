@@ -9,12 +9,16 @@ from kaudit.errors import UsageError
 from kaudit.model.damage import PlacedDamage
 from kaudit.reading.log_tail import position_of
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.bytes import READ_AT_ONCE_BYTES
 from kaudit.source.layout import Layout, PartitionDirectory, RemoteFault, SegmentFile, Unreadable, with_replicas
 from kaudit.source.listing import failure
 from kaudit.source.remote_storage import RemoteFiles, RemoteSegmentFile, as_read, find_remote
 from kaudit.source.schemes import open_segment, segment_object
+from kaudit.source.segment_object import INDEXES, LOG, MANIFEST
 from kaudit.source.uri import Uri, UrlError
 
+_REQUESTS = {MANIFEST: 6, INDEXES: 12}
+"""A manifest is read up to three times, and each of four indexes by itself."""
 _PartitionKey = tuple[str, int]
 """Topic id and partition."""
 
@@ -223,3 +227,36 @@ def chunk_faults(directory: PartitionDirectory, damages: Iterable[PlacedDamage])
         held += f"{chunk.start + chunk.size:,} of the segment"
         detail = f"{held} and cannot be decoded: {problem}" if problem else f"{held}, in which batches are damaged"
         yield RemoteFault(segment.path.removesuffix("!"), detail, chunk.object_start, placed.segment)
+
+
+class PlannedObject(Struct, frozen=True):
+    """An object that an audit reads: its bytes, and about how many requests that takes of a store, more rather than fewer."""
+
+    topic: str
+    partition: int
+    path: str
+    bytes: int
+    requests: int
+
+
+def planned_objects(options: ScanOptions, layout: Layout) -> tuple[list[PlannedObject], RemoteInput]:
+    """Return what an audit with --remote reads there, by names and sizes alone, and what else is known of the location.
+
+    Raises as `choose_remote`.
+    """
+    assert options.remote is not None, "the caller has looked"
+    remote = choose_remote(options.remote, options, layout)
+    objects = [
+        PlannedObject(segment.topic, segment.partition, file.path, file.size, _requests(suffix, file.size))
+        for partition in remote.partitions
+        for segment in partition.segments
+        for suffix, file in segment.files.items()
+    ]
+    return objects, remote
+
+
+def _requests(suffix: str, size: int) -> int:
+    """Return how many requests reading an object takes: opening it is one or two, and a read of the log has 8 MiB."""
+    if suffix == LOG:
+        return 4 + 2 * -(-size // READ_AT_ONCE_BYTES)
+    return _REQUESTS.get(suffix, 3)

@@ -110,7 +110,7 @@ class LocalFile:
         os.close(self._file)
 
 
-_AHEAD_BYTES = 8 << 20
+READ_AT_ONCE_BYTES = 8 << 20
 """Bytes requested at once when reads follow one another: a request to a store takes about 10 ms."""
 _GROWTH = 16
 """Read up to this many times the requested bytes beyond an announced range: finding the next batch start may need it."""
@@ -157,11 +157,12 @@ class RemoteFile:
     def _ahead(self, position: int, start: int, wanted: int) -> int:
         """Return how many bytes to request from `start` on for a read of `wanted` bytes at `position`, the first of which may be held."""
         if position in self._announced:
-            return _at_once(self._announced.stop - start, _AHEAD_BYTES)
+            return _at_once(self._announced.stop - start, READ_AT_ONCE_BYTES)
         if position == 0 or position != self._next:
             return 0
         return _at_once(
-            self._size - start, min(_AHEAD_BYTES, wanted * _GROWTH) if self._announced.stop else _AHEAD_BYTES
+            self._size - start,
+            min(READ_AT_ONCE_BYTES, wanted * _GROWTH) if self._announced.stop else READ_AT_ONCE_BYTES,
         )
 
     def _take_held(self, position: int, buffer: memoryview) -> int:

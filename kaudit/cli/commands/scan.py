@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kaudit.cli.loading import on_demand
-from kaudit.cli.option_groups import Takes, with_option_groups
+from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
 from kaudit.cli.options import AUDITED, AuditOptions, PathsOrLogs, TableOutput, inputs_of
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
@@ -30,11 +30,26 @@ class ScanOutput(TableOutput, frozen=True, kw_only=True):
     ] = False
 
 
+class RemoteOptions(OptionGroup, frozen=True, kw_only=True):
+    """What is done with remote storage."""
+
+    heading = "Reading"
+
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="With --remote: list the objects that would be read there, their bytes and about how many requests; read nothing.",
+        ),
+    ] = False
+
+
 class ScanCommand(AuditOptions, frozen=True, kw_only=True):
     """What `scan` audits, and how."""
 
     audit: Annotated[ScanOptions, Takes((*AUDITED, "digests"))]
     output: ScanOutput
+    remote: RemoteOptions
 
 
 app = typer.Typer()
@@ -47,4 +62,7 @@ def scan(context: typer.Context, paths: PathsOrLogs = None, *, options: ScanComm
 
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
-    return on_demand("audit", "run_scan")(settings_of(context), inputs_of(paths, options.audit), options)
+    inputs = inputs_of(paths, options.audit)
+    if options.remote.plan:
+        return on_demand("remote_plan", "run_plan")(inputs, options)
+    return on_demand("audit", "run_scan")(settings_of(context), inputs, options)
