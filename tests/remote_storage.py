@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import re
+import shutil
 import struct
 import uuid
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from pathlib import Path
 
 import zstandard
 
+from tests.logs import Log, data
+
+SAMPLES = Path(__file__).parents[1] / "samples"
 TOPIC_ID = "MWJ6FHTfRYy67jzwZdeqSQ"
 ENCRYPTED = {"dataKey": "key1:" + base64.b64encode(bytes(256)).decode(), "aad": base64.b64encode(bytes(32)).decode()}
 
@@ -49,7 +53,7 @@ class Segment:
         files["leader_epoch_checkpoint"] = "\n".join(["0", str(len(known)), *known, ""]).encode()
         metadata = directory / "partition.metadata"
         named = re.search(r"topic_id: (\S+)", metadata.read_text()) if metadata.exists() else None
-        own = TOPIC_ID if named is None else named[1]
+        own = id_of(directory.name.rpartition("-")[0]) if named is None else named[1]
         return cls(start, following - 1, {"index": b"", "timeindex": b"", **files}, own)
 
 
@@ -188,8 +192,8 @@ def split(directory: Path, parts: int = 4) -> Path:
         file.unlink()
     opened: dict[int, int] = {}
     for base, held in segments.items():
-        for suffix, data in {"log": bytes(held), **indexes(bytes(held), base, opened)}.items():
-            (directory / f"{base:020d}.{suffix}").write_bytes(data)
+        for suffix, written in {"log": bytes(held), **indexes(bytes(held), base, opened)}.items():
+            (directory / f"{base:020d}.{suffix}").write_bytes(written)
     return directory
 
 
@@ -221,3 +225,22 @@ def dated(root: Path, seconds: int) -> Path:
     for file in root.rglob("*"):
         os.utime(file, (seconds, seconds))
     return root
+
+
+def write(target: Path = SAMPLES) -> None:
+    """Write samples/remote-storage: a log of four segments, three of them in remote storage; one object is cut off, one is missing."""
+    root = target / "remote-storage"
+    shutil.rmtree(root / "data", ignore_errors=True)
+    shutil.rmtree(root / "remote", ignore_errors=True)
+    log = Log()
+    for number in range(24):
+        log.append(data(4001, 0, number, payload=b"order %d" % number))
+    directory = split(log.write(root / "data" / "orders-0"))
+    (root / "data" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 0\n")
+    copies = move(directory, root / "remote", AivenPlugin(chunk_size=200))
+    copies[1].write_bytes(copies[1].read_bytes()[:-50])
+    copies[2].with_suffix(".indexes").unlink()
+
+
+if __name__ == "__main__":
+    write()

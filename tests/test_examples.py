@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kaudit.checks.registry import CHECKS
-from tests import crafted_sample, distress_sample, replica_sample, witness_samples
+from tests import crafted_sample, distress_sample, remote_storage, replica_sample, witness_samples
 from tests.examples import SAMPLES, commands, page_of, pages
 
 IN_WORDS = {
@@ -38,7 +38,7 @@ def test_the_crafted_sample_is_what_its_maker_writes(tmp_path: Path):
         assert (crafted_sample.TARGET / written.relative_to(tmp_path)).read_bytes() == written.read_bytes()
 
 
-@pytest.mark.parametrize("maker", [witness_samples, replica_sample, distress_sample])
+@pytest.mark.parametrize("maker", [witness_samples, replica_sample, distress_sample, remote_storage])
 def test_samples_are_what_their_makers_write(tmp_path: Path, maker):
     maker.write(tmp_path)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -42,7 +42,8 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.cut_off import dated_ahead, leaders_if_needed, what_was_cut_off, who_led
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import compared_replicas, other_copies
-from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory
+from kaudit.scanning.remote_segments import chunk_faults
+from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, RemoteFault
 from kaudit.source.uri import Uri
 
 EvidenceFromOthers = (
@@ -275,7 +276,13 @@ def partition_evidence(
         part.idle,
         _evicted(part, open_source, versions),
         [] if part.empty_marker is None else [part.empty_marker],
+        _remote_faults(part) if part.directory.remote_segments else [],
     )
+
+
+def _remote_faults(part: PartitionAudit) -> list[RemoteFault]:
+    """Return what is wrong with objects in remote storage: by their sizes, and where the log that they hold is damaged."""
+    return [*part.directory.remote_faults, *chunk_faults(part.directory, part.damages)]
 
 
 def transaction_evidence(

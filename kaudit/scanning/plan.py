@@ -17,6 +17,7 @@ from kaudit.scanning.audit import latest_modification
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.not_covered import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.scanning.remote_segments import choose_remote, with_remote
 from kaudit.source.discover import NO_SEGMENT, PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
@@ -69,8 +70,6 @@ def chosen_input(options: ScanOptions) -> Layout:
     layout = input_without_remote(options)
     if options.remote is None:
         return layout
-    from kaudit.scanning.remote_segments import choose_remote, with_remote  # noqa: PLC0415 - few logs are tiered
-
     return with_remote(layout, choose_remote(options.remote, options, layout))
 
 

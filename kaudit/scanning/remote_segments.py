@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.errors import UsageError
+from kaudit.formats.sidefiles.segment_manifest import Chunk
 from kaudit.model.damage import PlacedDamage
 from kaudit.reading.log_tail import position_of
 from kaudit.scanning.options import ScanOptions
@@ -14,13 +15,15 @@ from kaudit.source.layout import Layout, PartitionDirectory, RemoteFault, Segmen
 from kaudit.source.listing import failure
 from kaudit.source.remote_storage import RemoteFiles, RemoteSegmentFile, as_read, find_remote
 from kaudit.source.schemes import open_segment, segment_object
-from kaudit.source.segment_object import INDEXES, LOG, MANIFEST
+from kaudit.source.segment_object import INDEXES, LOG, MANIFEST, SegmentObject
 from kaudit.source.uri import Uri, UrlError
 
+_MOST_CHUNKS = 64
+"""Chunks of one damaged place that are decoded again."""
 _REQUESTS = {MANIFEST: 6, INDEXES: 12}
 """A manifest is read up to three times, and each of four indexes by itself."""
-_PartitionKey = tuple[str, int]
-"""Topic id and partition."""
+_PartitionKey = tuple[str, str, int]
+"""Topic, topic id and partition."""
 
 
 class RemotePartition(Struct, frozen=True):
@@ -50,7 +53,7 @@ def choose_remote(location: str, options: ScanOptions, layout: Layout) -> Remote
     Local segments win: of offsets that a replica has itself no copy is read. Of several replicas the one whose log begins first is
     completed. Raises UsageError where there is no such location, or no segment in it.
     """
-    place = Uri.parse(location).absolute()
+    place = Uri.parse(location)
     try:
         found = find_remote(place)
     except FileNotFoundError as error:
@@ -65,18 +68,18 @@ def choose_remote(location: str, options: ScanOptions, layout: Layout) -> Remote
     by_partition: dict[_PartitionKey, list[RemoteFiles]] = {}
     for segment in found.segments:
         if options.asks_for(segment.topic, segment.partition):
-            by_partition.setdefault((segment.topic_id, segment.partition), []).append(segment)
+            by_partition.setdefault((segment.topic, segment.topic_id, segment.partition), []).append(segment)
     chosen: list[RemotePartition] = []
     alone: set[_PartitionKey] = set()
     renewed: set[str] = set()
     for key, segments in by_partition.items():
-        local = _completed(key, segments[0].topic, layout.partitions)
+        local = _completed(key, layout.partitions)
         if local is None and options.paths:
             alone.add(key)
             renewed |= {
-                f"{entry.name} there has topic id {key[0]}, and the one here {entry.topic_id}: the topic was made anew"
+                f"{entry.name} there has topic id {key[1]}, and the one here {entry.topic_id}: the topic was made anew"
                 for entry in layout.partitions
-                if entry.topic == segments[0].topic and entry.partition == key[1]
+                if entry.topic == key[0] and entry.partition == key[2]
             }
             continue
         chosen.append(RemotePartition(_needed(segments, local), local))
@@ -94,9 +97,9 @@ def _alone(location: str, partitions: set[_PartitionKey]) -> Iterator[Unreadable
         yield Unreadable(location, reason)
 
 
-def _completed(key: _PartitionKey, topic: str, partitions: Sequence[PartitionDirectory]) -> PartitionDirectory | None:
+def _completed(key: _PartitionKey, partitions: Sequence[PartitionDirectory]) -> PartitionDirectory | None:
     """Return the replica whose log begins first; a topic that was made anew has another id."""
-    topic_id, number = key
+    topic, topic_id, number = key
     own = [
         entry
         for entry in partitions
@@ -206,7 +209,7 @@ def _new_directory(origin: RemoteFiles, location: Uri) -> PartitionDirectory:
 
 
 def chunk_faults(directory: PartitionDirectory, damages: Iterable[PlacedDamage]) -> Iterator[RemoteFault]:
-    """Yield the chunks of remote objects in which damage begins, each once: where they lie, and why they cannot be decoded if that is so."""
+    """Yield the chunks of remote objects that damage is in, each once: those that cannot be decoded, or else the one in which it begins."""
     known: set[tuple[int, int]] = set()
     for placed in damages:
         if placed.segment >= directory.remote_segments:
@@ -214,19 +217,32 @@ def chunk_faults(directory: PartitionDirectory, damages: Iterable[PlacedDamage])
         segment = directory.segments[placed.segment]
         try:
             files = segment_object(Uri.parse(segment.path))
-            if files is None:
-                continue
-            chunk, problem = files.chunk_at(placed.damage.position)
+            found = [] if files is None else _damaged_chunks(files, placed.damage.position, placed.damage.end)
         except OSError:
             continue  # the segment is listed as unreadable
-        if (placed.segment, chunk.number) in known:
-            continue
-        known.add((placed.segment, chunk.number))
-        end = chunk.object_start + chunk.object_size
-        held = f"chunk {chunk.number}, bytes {chunk.object_start:,} to {end:,} of the object, holds bytes {chunk.start:,} to "
-        held += f"{chunk.start + chunk.size:,} of the segment"
-        detail = f"{held} and cannot be decoded: {problem}" if problem else f"{held}, in which batches are damaged"
-        yield RemoteFault(segment.path.removesuffix("!"), detail, chunk.object_start, placed.segment)
+        for chunk, problem in found:
+            if (placed.segment, chunk.number) not in known:
+                known.add((placed.segment, chunk.number))
+                yield _chunk_fault(segment, placed.segment, chunk, problem)
+
+
+def _damaged_chunks(files: SegmentObject, start: int, end: int) -> list[tuple[Chunk, str]]:
+    """Return the chunks among those of these bytes that cannot be decoded, and why; the first, without a reason, if all can."""
+    first = files.chunk_at(start)
+    found, at = [first], first[0].start + first[0].size
+    while at < min(end, files.manifest.chunks.file_size) and len(found) < _MOST_CHUNKS:
+        found.append(files.chunk_at(at))
+        at += found[-1][0].size
+    return [each for each in found if each[1]] or [first]
+
+
+def _chunk_fault(segment: SegmentFile, number: int, chunk: Chunk, problem: str) -> RemoteFault:
+    of_object = f"bytes {chunk.object_start:,} to {chunk.object_start + chunk.object_size:,} of the object"
+    held = (
+        f"chunk {chunk.number}, {of_object}, holds bytes {chunk.start:,} to {chunk.start + chunk.size:,} of the segment"
+    )
+    detail = f"{held} and cannot be decoded: {problem}" if problem else f"{held}, in which batches are damaged"
+    return RemoteFault(segment.path.removesuffix("!"), detail, chunk.object_start, number)
 
 
 class PlannedObject(Struct, frozen=True):

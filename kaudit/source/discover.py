@@ -225,7 +225,7 @@ def _visit(found: _Discovery, listing: Listing, listed: Listed, depth: int) -> N
     directory = listed.directory
     entries = _once(found, listed)
     held = {entry.name: entry for entry in entries if not entry.is_directory}
-    foreign = foreign_layout(directory.absolute(), held) if entries else None
+    foreign = foreign_layout(directory, held) if entries else None
     if foreign is not None:
         found.foreign.setdefault(foreign, directory)
     elif entries and not _take_directory(found, listing.root, listed, held):

@@ -92,6 +92,7 @@ def foreign_layout(directory: Uri, files: Collection[str]) -> str | None:
     (docs.redpanda.com, rpk cluster logdirs describe), AutoMQ as objects `HASH/NAMESPACE/OBJECTID` (com.automq.stream.s3.metadata.ObjectUtils),
     WarpStream below a top-level prefix `warpstream` (docs.warpstream.com, Object Storage Configuration).
     """
+    directory = directory.absolute()
     if any(is_copied_segment(directory, name) for name in files):
         return "segments that brokers copied to remote storage: give this location with --remote"
     if _REDPANDA_PARTITION.fullmatch(directory.last) and any(_REDPANDA.fullmatch(name) for name in files):

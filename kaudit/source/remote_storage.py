@@ -123,6 +123,7 @@ def is_copied_segment(directory: Uri, name: str) -> bool:
 
 def _named_in(directory: Uri, name: str) -> tuple[int, str, str] | None:
     """Return offset, segment id and suffix in the name of a file that lies where such a name means that; None for any other."""
+    directory = directory.absolute()
     if _PARTITION.fullmatch(directory.last):
         return object_name(name) if _TOPIC_DIRECTORY.fullmatch(directory.parent.last) else None
     file = _FILE.fullmatch(name) if _PARTITION_DIRECTORY.fullmatch(directory.last) else None
@@ -130,7 +131,7 @@ def _named_in(directory: Uri, name: str) -> tuple[int, str, str] | None:
 
 
 def _take_directory(found: FoundRemote, listed: Listed) -> None:
-    directory = listed.directory.absolute()
+    directory = listed.directory
     held: dict[tuple[int, str], dict[str, FileStatus]] = {}
     for entry in listed.entries:
         named = _named_in(directory, entry.name)
@@ -150,10 +151,11 @@ def _take_directory(found: FoundRemote, listed: Listed) -> None:
 
 
 def _files(directory: Uri, base: int, segment_id: str, files: Mapping[str, SegmentFile]) -> RemoteFiles:
-    flat = _PARTITION_DIRECTORY.fullmatch(directory.last)
-    named = flat or _TOPIC_DIRECTORY.fullmatch(directory.parent.last)
+    own = directory.absolute()
+    flat = _PARTITION_DIRECTORY.fullmatch(own.last)
+    named = flat or _TOPIC_DIRECTORY.fullmatch(own.parent.last)
     assert named is not None, "the names of its files were looked at"
-    partition = int(directory.last if flat is None else flat["partition"])
+    partition = int(own.last if flat is None else flat["partition"])
     return RemoteFiles(
         named["topic"], named["id"], partition, base, segment_id, directory, files, is_chunked=flat is None
     )

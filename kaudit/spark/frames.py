@@ -67,6 +67,7 @@ class Read(TypedDict, total=False):
     log_start_offset: int
     compacted_topics: Sequence[str]
     command_config: str
+    remote: str
     partition_bytes: int
     allow_incomplete: bool
 
@@ -253,11 +254,12 @@ def scan(spark: "SparkSession", options: ScanOptions) -> ScanResult:
         NothingToAuditError: no segment was found.
 
     """
-    asked = replace(options, paths=absolute(options.paths))
+    remote = None if options.remote is None else absolute([options.remote])[0]
+    asked = replace(options, paths=absolute(options.paths), remote=remote)
     read = ReadOptions(
         **{
             name: getattr(asked, name)
-            for name in ("paths", "topics", "partitions", "log_start_offset", "compacted_topics", "digests")
+            for name in ("paths", "topics", "partitions", "log_start_offset", "compacted_topics", "remote", "digests")
         },
         depth=asked.depth.value,
         command_config=asked.cluster.command_config,

@@ -35,6 +35,7 @@ class ReadOptions(Struct, frozen=True):
     log_start_offset: int | None = None
     compacted_topics: Sequence[str] = ()
     command_config: str | None = None
+    remote: str | None = None
     partition_bytes: int | None = None
     cut: bool = False
     pushdown: bool = False
@@ -71,7 +72,7 @@ _TEXTS = ("paths", "topics", "compacted_topics")
 _NUMBERS = ("partitions",)
 _TIMES = ("since", "until")
 _FLAGS = ("cut", "pushdown", "digests", "allow_incomplete")
-_PLAIN = ("depth", "command_config")
+_PLAIN = ("depth", "command_config", "remote")
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -92,7 +93,9 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         elif name.lower() != "path":
             raise UsageError(f"option {name}: there is none{suggestion(name.lower(), _NAMES)}")
     given["paths"] = absolute([*paths, *given.get("paths", ())])
-    if not given["paths"]:
+    if given.get("remote") is not None:
+        (given["remote"],) = absolute([given["remote"]])
+    if not given["paths"] and given.get("remote") is None:
         raise UsageError('nothing to read: give a path or URL, as in .load("hdfs://name-node/kafka-logs")')
     if given.get("depth", Depth.CRC.value) not in {depth.value for depth in Depth}:
         raise UsageError(f"option depth {given['depth']}: headers, crc or records")

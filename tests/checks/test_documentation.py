@@ -69,6 +69,7 @@ CONTRACT = {
     "KA505": ("checkpoint-disagrees", {"error", "warning"}),
     "KA506": ("leader-epoch-checkpoint-disagrees", {"warning", "error"}),
     "KA502": ("snapshot-disagrees", {"error", "note"}),
+    "KA516": ("remote-object-damaged", {"error"}),
     "KA601": ("replicas-diverged", {"error", "warning", "note"}),
     "KA602": ("replica-behind", {"note"}),
     "KA603": ("only-copy", {"error", "warning", "note"}),
