@@ -156,8 +156,8 @@ class LocalTieredStorage:
         for suffix, content in segment.files.items():
             if suffix == "snapshot" and not content:
                 continue  # none was there
-            (directory / f"{segment.start}-{own}.{suffix}").write_bytes(content)
-        return directory / f"{segment.start}-{own}.log"
+            (directory / f"{segment.start:020d}-{own}.{suffix}").write_bytes(content)
+        return directory / f"{segment.start:020d}-{own}.log"
 
 
 def move(directory: Path, location: Path, plugin: AivenPlugin | LocalTieredStorage, *, kept: int = 1) -> list[Path]:

@@ -72,15 +72,20 @@ def choose_remote(location: str, options: ScanOptions, layout: Layout) -> Remote
     chosen: list[RemotePartition] = []
     alone: set[_PartitionKey] = set()
     renewed: set[str] = set()
-    for key, segments in by_partition.items():
+    taken: dict[str, str] = {}
+    # where nothing here says which topic it is, it is the one that was copied last
+    for key, segments in sorted(by_partition.items(), key=lambda entry: -max(map(_newest, entry[1]))):
         local = _completed(key, layout.partitions)
         if local is None and options.paths:
             alone.add(key)
             renewed |= {
-                f"{entry.name} there has topic id {key[1]}, and the one here {entry.topic_id}: the topic was made anew"
+                _renewed(entry, key, entry.topic_id)
                 for entry in layout.partitions
                 if entry.topic == key[0] and entry.partition == key[2]
             }
+            continue
+        if local is not None and (other := taken.setdefault(local.directory, key[1])) != key[1]:
+            renewed.add(_renewed(local, key, other))
             continue
         chosen.append(RemotePartition(_needed(segments, local), local))
     return RemoteInput(
@@ -88,6 +93,16 @@ def choose_remote(location: str, options: ScanOptions, layout: Layout) -> Remote
         [each for each in chosen if each.segments],
         found.unreadable,
         [*_alone(location, alone), *(Unreadable(location, text) for text in sorted(renewed))],
+    )
+
+
+def _newest(segment: RemoteFiles) -> int:
+    return max(file.modified_ms for file in segment.files.values())
+
+
+def _renewed(entry: PartitionDirectory, key: _PartitionKey, topic_id: str | None) -> str:
+    return (
+        f"{entry.name} there has topic id {key[1]} too, and the one that was read {topic_id}: the topic was made anew"
     )
 
 
@@ -189,7 +204,8 @@ def _until(own: RemoteSegmentFile, stop: int | None) -> SegmentFile:
     if stop is None or (own.end_offset is not None and own.end_offset < stop):
         return own.log
     try:
-        return replace(own.log, size=position_of(own.log, open_segment, stop))
+        size = position_of(own.log, open_segment, stop)
+        return own.log if size == own.log.size else replace(own.log, size=size, is_cut=True)
     except OSError:
         return own.log  # whoever reads it says why it cannot be read
 

@@ -86,6 +86,8 @@ class SegmentFile(Struct, frozen=True):
     fetched: FetchedRange | None = None
     deleted: bool = False
     """Retention deleted it after it was read: nothing can be compared with it."""
+    is_cut: bool = False
+    """It is read up to where the next segment begins, and its indexes are those of all of it."""
 
 
 class SideFiles(Struct, frozen=True):

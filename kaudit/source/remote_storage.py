@@ -245,8 +245,9 @@ def _named(file: SegmentFile, name: str, path: str | None = None) -> SegmentFile
 
 
 def _stem(own: RemoteFiles) -> str:
-    offset = f"{own.base_offset:020d}" if own.is_chunked else str(own.base_offset)
-    return f"{offset}-{own.segment_id}"
+    """Return what the names of a segment's files have in front of their suffixes."""
+    file = next(iter(own.files.values()))
+    return Uri.parse(file.path).last.rpartition(".")[0]
 
 
 def _path(own: RemoteFiles, suffix: str) -> str:

@@ -1,5 +1,6 @@
 """A log whose first segments are in remote storage is audited as it is with all of them on the disk."""
 
+import os
 import shutil
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,9 +12,11 @@ from msgspec.structs import replace
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.model.finding import Severity
 from kaudit.scanning.options import Depth, ScanOptions
 from tests.engines import faulty_logs
 from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.truth import truths
 from tests.logs import Log, data, marker
 from tests.remote_storage import ENCRYPTED, AivenPlugin, LocalTieredStorage, Segment, dated, move, split, starts_of
 
@@ -103,6 +106,36 @@ def test_a_real_log_with_its_indexes_and_snapshots(tmp_path, tiered, plugin):
     assert {each.code for each in alone.findings} <= {"KA616"}
 
 
+@pytest.mark.parametrize("name", ["tiered", "tiered-4.3"])
+def test_what_real_brokers_moved_is_one_log_with_what_they_kept(name, tmp_path):
+    """Healthy brokers, one of which was killed meanwhile: no finding, and the records that clients were told of (LocalTieredStorage)."""
+    place = unpacked(name, tmp_path)
+    for moment in truths()[name].moments:
+        truth = moment.topics["orders"]
+        result = audited(place / moment.name, topics=["orders"], remote=str(place / f"remote-{moment.name}"))
+        assert [each.code for each in result.findings if each.severity is not Severity.NOTE] == []
+        (whole,) = [
+            entry for entry in result.coverage if entry.log_start_offset == 0 and not entry.offsets.get("remote")
+        ]
+        # those of the aborted transaction are on the disk, and no consumer is given them
+        assert whole.offsets["data"] == truth.acknowledged + truth.failed == truth.read + truth.failed
+
+
+@pytest.mark.parametrize("name", ["tiered-holes", "tiered-holes-4.3"])
+def test_what_real_brokers_lost_between_remote_and_local_is_missing(name, tmp_path):
+    place = unpacked(name, tmp_path)
+    seen = 0
+    for moment in truths()[name].moments:
+        there = place / f"remote-{moment.name}"
+        if not list(there.rglob("orders-*/*.log")):
+            continue  # they had been put aside for a while
+        result = audited(place / moment.name, topics=["orders"], remote=str(there))
+        lost = sum(each.last_offset - each.offset + 1 for each in result.findings if each.code == "KA008")
+        assert lost == moment.topics["orders"].lost
+        seen += lost > 0
+    assert seen > 0
+
+
 def test_of_offsets_that_are_in_both_the_local_ones_are_read(whole, tiered):
     here, there, copies = tiered(whole, AivenPlugin(), kept=3)
     for copy in copies[1:]:
@@ -137,7 +170,9 @@ def test_segments_that_were_copied_twice_are_read_once(whole, tiered):
     plugin.copy(Segment.of(whole, starts[0], starts[1]), there, "orders", 0, again="after a failover")
     shorter = Segment.of(whole, starts[1], starts[2])
     first = 12 + int.from_bytes(shorter.files["log"][8:12], "big")
-    inside = Segment(starts[1] + 1, starts[2] - 1, {**shorter.files, "log": shorter.files["log"][first:]})
+    inside = Segment(
+        starts[1] + 1, starts[2] - 1, {**shorter.files, "log": shorter.files["log"][first:]}, shorter.topic_id
+    )
     plugin.copy(inside, there, "orders", 0)
     dated(there, WRITTEN)
     assert found(audited(here, remote=str(there))) == found(audited(whole.parent))
@@ -211,6 +246,17 @@ def test_a_topic_that_was_made_anew_is_another_log(whole, tiered):
     result = audited(here, remote=str(there))
     assert len(result.segments) == 1
     assert any("the topic was made anew" in entry.reason for entry in result.not_audited)
+
+
+def test_of_two_topics_with_one_name_the_newer_is_read_where_no_id_is_here(whole, tiered):
+    here, there, _ = tiered(whole, AivenPlugin())
+    old = Segment.of(whole, 0, starts_of(whole)[1])
+    old.topic_id = "AAAAAAAAAAAAAAAAAAAAAQ"
+    for file in AivenPlugin().copy(old, there, "orders", 0).parent.iterdir():
+        os.utime(file, (WRITTEN - 1000, WRITTEN - 1000))
+    result = audited(here, remote=str(there))
+    assert found(result) == found(audited(whole.parent))
+    assert any("has topic id AAAAAAAAAAAAAAAAAAAAAQ too" in entry.reason for entry in result.not_audited)
 
 
 def test_partitions_that_are_not_among_the_inputs_are_counted(whole, tiered):

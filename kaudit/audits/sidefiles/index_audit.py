@@ -48,7 +48,7 @@ def compare_indexes(
     """Yield the first fault of each index, rows beyond the log's end, and the indexes that are missing, of one partition."""
     absent: dict[IndexKind, list[tuple[str, int]]] = {kind: [] for kind in IndexKind}
     for number, segment in enumerate(log.directory.segments):
-        for kind in () if segment.deleted else IndexKind:
+        for kind in () if segment.deleted or segment.is_cut else IndexKind:
             name = f"{segment.base_offset:0{_BASE_DIGITS}d}.{kind.value}"
             if name not in names:
                 if segment.size:  # made with the first append

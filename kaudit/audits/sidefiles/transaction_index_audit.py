@@ -51,7 +51,7 @@ def compare_transaction_indexes(
     for number, segment in enumerate(log.directory.segments):
         name = f"{segment.base_offset:0{_BASE_DIGITS}d}.txnindex"
         own = aborted[aborted["segment"] == number]
-        if segment.deleted or (name not in names and not len(own)):
+        if segment.deleted or segment.is_cut or (name not in names and not len(own)):
             continue
         data = files.read(names[name]) if name in names else b""
         if data is None:
