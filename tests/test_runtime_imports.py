@@ -1,7 +1,9 @@
-"""Imports inside functions are few, and each says why it does not stand at the top of its module."""
+"""Commands import no more of kaudit than they use; imports inside functions are few, and each says why it does not stand at the top of its module."""
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,3 +43,29 @@ def test_each_has_its_reason(found):
     reason = re.compile(r"#\s*(?:noqa: PLC0415\s*-\s*)?(?!noqa)(\S.+)$")
     without = [f"{path}:{line}: {text.strip()}" for path, line, text in found if not reason.search(text)]
     assert not without, "they say no reason"
+
+
+_COUNTING = """
+import atexit, os, sys
+sys.argv = ["kaudit", *sys.argv[1:]]
+def count():
+    sys.stderr.write(str(sum(name.partition(".")[0] == "kaudit" for name in sys.modules)))
+atexit.register(count)
+from kaudit.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (["scan", "--quiet", str(PACKAGE.parent / "samples" / "clean" / "mix-ct-0")], 299),
+        (["explain", "KA101"], 100),
+        (["checks"], 90),
+        (["--help"], 20),
+    ],
+)
+def test_commands_import_few_modules(arguments, most):
+    """A scan of a healthy partition needs neither the checks that find nothing in it nor what compares replicas."""
+    done = subprocess.run([sys.executable, "-c", _COUNTING, *arguments], capture_output=True, text=True, check=True)
+    assert 0 < int(done.stderr) <= most

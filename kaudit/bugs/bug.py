@@ -11,7 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from kaudit.bugs.tickets import Program as Program  # noqa: PLC0414 - a part of every bug
-from kaudit.checks.check import parse_documentation, read_page
+from kaudit.checks.listed import parse_documentation, read_page
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BatchEvidence

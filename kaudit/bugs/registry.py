@@ -11,7 +11,7 @@ from msgspec.structs import replace
 import kaudit.bugs
 from kaudit.bugs.bug import Bug, Program, Release
 from kaudit.bugs.tickets import pull_request_key, ticket_key
-from kaudit.checks.check import modules_of_families
+from kaudit.checks.listed import modules_of_families
 from kaudit.errors import suggestion
 
 

@@ -6,10 +6,7 @@ one module. Findings are made by `Check.finding` only, so that no code is ever t
 
 import enum
 import functools
-import importlib
-import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import ModuleType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
@@ -17,6 +14,7 @@ from msgspec import Struct
 from kaudit.broker.producer_state.rules import is_ahead
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import Membership, Rule
+from kaudit.checks.listed import Listed
 from kaudit.checks.log_causes import LogCause
 from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -27,17 +25,6 @@ from kaudit.model.sequence import SequenceRanges
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-HEADINGS = (
-    "What it checks",
-    "Why it matters",
-    "What the broker does",
-    "Evidence shown",
-    "Example",
-    "Innocent explanations",
-    "What to do",
-    "References",
-)
 
 _T = TypeVar("_T")
 
@@ -108,9 +95,10 @@ class Evidence:
             found.sequences for found in self.of(Observation) if found.kind in OUT_OF_ORDER and found.batch is not None
         )
 
-    def has(self, kinds: Iterable[type]) -> bool:
-        """Whether there is anything of one of these types."""
-        return any(kind in self._items for kind in kinds)
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The names of the types of all items."""
+        return frozenset(kind.__name__ for kind in self._items)
 
 
 class Withdrawal(enum.Enum):
@@ -189,8 +177,8 @@ class FindingFields(TypedDict, total=False):
 Run = Callable[[Context, Evidence], Iterable[Finding]]
 
 
-class Check(Struct, frozen=True, eq=False):
-    """One check. `severity` is the highest it reports, `severity_note` says when it is lower.
+class Check(Listed, frozen=True, eq=False, kw_only=True):
+    """One check: what people read of it, and what it does.
 
     `needs`: it is run where there is evidence of one of these types. `observes`: the kinds of observation it reports.
     `faulty_column`: which column of the table of batches under a finding holds the value that breaks the rule, if any.
@@ -199,13 +187,7 @@ class Check(Struct, frozen=True, eq=False):
     about producers with a transactional id. `compared`: a comparison of replicas reports them. `reads`: what must be read.
     """
 
-    code: str
-    name: str
-    severity: Severity
     confidence: Confidence
-    severity_note: str
-    summary: str
-    since: str
     needs: tuple[type, ...]
     observes: tuple[ObservationKind, ...]
     faulty_column: str
@@ -218,7 +200,6 @@ class Check(Struct, frozen=True, eq=False):
     reads: Reading
     tolerated: Tolerated | None
     run: Run
-    package: str
 
     @property
     def memberships(self) -> Sequence[Membership]:
@@ -231,19 +212,6 @@ class Check(Struct, frozen=True, eq=False):
     def causes(self) -> Sequence[LogCause]:
         """The causes that logs may show for its findings, the most specific first."""
         return () if isinstance(self.caused_by, NoneBecause) else self.caused_by
-
-    @property
-    def family(self) -> str:
-        """The family's prefix, e.g. `KA1`."""
-        return self.code[:3]
-
-    def page(self) -> str:
-        """Return the text of the Markdown page beside the check's module."""
-        return read_page(self.package, self.name.replace("-", "_"))
-
-    def documentation(self) -> Mapping[str, str]:
-        """Return the body under each of HEADINGS."""
-        return parse_documentation(self.page())
 
     def finding(
         self,
@@ -338,7 +306,7 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
             reads=reads,
             tolerated=tolerated,
             run=run,
-            package=run.__module__.rsplit(".", 1)[0],
+            module=run.__module__,
         )
 
     return register
@@ -347,30 +315,3 @@ def check(  # noqa: PLR0913 - what a check declares, by keyword
 def observers(*checks: Check) -> Mapping[ObservationKind, Check]:
     """Return which of these checks reports each kind of observation."""
     return {kind: check for check in checks for kind in check.observes}
-
-
-def modules_of_families(package: ModuleType) -> Iterator[ModuleType]:
-    """Import and yield the modules of every package directly in `package`."""
-    for family in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        if family.ispkg:
-            for found in pkgutil.iter_modules(importlib.import_module(family.name).__path__, f"{family.name}."):
-                yield importlib.import_module(found.name)
-
-
-def read_page(package: str, name: str) -> str:
-    """Return the text of the Markdown page `name` in a package."""
-    page = pkgutil.get_data(package, f"{name}.md")
-    assert page is not None
-    return page.decode()
-
-
-def parse_documentation(text: str) -> dict[str, str]:
-    """Split a check's Markdown page into its `## ` sections."""
-    sections: dict[str, list[str]] = {}
-    current: list[str] | None = None
-    for line in text.splitlines():
-        if line.startswith("## "):
-            current = sections.setdefault(line[3:].strip(), [])
-        elif current is not None:
-            current.append(line)
-    return {heading: "\n".join(lines).strip() for heading, lines in sections.items()}

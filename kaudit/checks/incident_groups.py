@@ -74,15 +74,20 @@ def with_incidents(findings: Sequence[Finding]) -> list[Finding]:
     return marked
 
 
+def parts_of(rule: Rule, codes: Iterable[str]) -> Mapping[str, Part]:
+    """Return the part of those of these checks that have one in incidents of the rule, by code in order."""
+    return {code: part for code in sorted(codes) if (part := _parts(code).get(rule.cause)) is not None}
+
+
 @functools.cache
-def parts_of(rule: Rule) -> Mapping[str, Part]:
-    """Return the part of each check in incidents of the rule, by code in order; empty for the rule of all findings."""
-    return {code: member.part for code, check in CHECKS.items() for member in check.memberships if member.rule is rule}
+def _parts(code: str) -> Mapping[str, Part]:
+    """The parts of a check, by the causes of the rules."""
+    return {member.rule.cause: member.part for member in CHECKS[code].memberships} if code in CHECKS else {}
 
 
 def subjects_of(rule: Rule, findings: Sequence[Finding]) -> Iterable[tuple[Finding, Hashable]]:
     """Return the subjects of the findings whose checks take part in the rule."""
-    parts = parts_of(rule)
+    parts = parts_of(rule, {finding.code for finding in findings})
     return rule.subjects([finding for finding in findings if finding.code in parts or rule is REPLICAS], parts)
 
 
@@ -127,7 +132,7 @@ def partition_incidents(findings: Sequence[Finding]) -> PartitionIncidents:
         by_code.setdefault(finding.code, []).append(finding)
     for number, rule in enumerate(RULES):
         chosen = (
-            findings if rule is REPLICAS else [finding for code in parts_of(rule) for finding in by_code.get(code, ())]
+            findings if rule is REPLICAS else [finding for code in parts_of(rule, by_code) for finding in by_code[code]]
         )
         first: dict[Hashable, int] = {}
         for finding, subject in subjects_of(rule, chosen) if chosen else ():

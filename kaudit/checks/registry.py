@@ -1,42 +1,52 @@
-"""The registry of checks: every check that a module of a family in this package defines, found by importing the modules.
+"""The registry of checks: every check that a module of a family in this package defines, imported where it is asked for.
 
-`kaudit explain`, `kaudit checks`, docs/checks, SARIF's rules and --select come from it.
+SARIF's rules, incidents and causes come from it; `kaudit explain`, `kaudit checks` and --select from the list (listed.py).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 
 import kaudit.checks
-from kaudit.checks.check import Check, Evidence, modules_of_families
+from kaudit.checks.check import Check, Evidence
 from kaudit.checks.context import Context
-from kaudit.errors import suggestion
+from kaudit.checks.listed import LISTED, NEEDS, modules_of_families
 from kaudit.model.finding import Finding
 
 
-def discover() -> Iterator[Check]:
-    """Yield the checks that the modules of every family define."""
-    for module in modules_of_families(kaudit.checks):
-        for value in vars(module).values():
-            if isinstance(value, Check) and value.run.__module__ == module.__name__:
-                yield value
+def discover() -> Sequence[Check]:
+    """Return the checks that the modules of every family define, in the order of their codes."""
+    found = [
+        value
+        for module in modules_of_families(kaudit.checks)
+        for value in vars(module).values()
+        if isinstance(value, Check) and value.module == module.__name__
+    ]
+    return sorted(found, key=lambda check: check.code)
 
 
-CHECKS: Mapping[str, Check] = {found.code: found for found in sorted(discover(), key=lambda check: check.code)}
+class _Checks(Mapping[str, Check]):
+    """The checks by code, in the order of their codes."""
+
+    def __getitem__(self, code: str) -> Check:
+        listed = LISTED[code]
+        found: Check = getattr(import_module(listed.module), listed.name.replace("-", "_"))
+        return found
+
+    def __contains__(self, code: object) -> bool:
+        return code in LISTED
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(LISTED)
+
+    def __len__(self) -> int:
+        return len(LISTED)
 
 
-def find(code_or_name: str) -> Check | None:
-    """Return the check with this code or this name, in any case; None if there is none."""
-    named = {check.name: check for check in CHECKS.values()}
-    return CHECKS.get(code_or_name.upper()) or named.get(code_or_name.lower())
-
-
-def nearest(typed: str) -> str:
-    """Return `; did you mean X?` of codes or names, and where all of them are listed."""
-    names = [check.name for check in CHECKS.values()]
-    return f"{suggestion(typed.upper(), CHECKS) or suggestion(typed.lower(), names)} ('kaudit checks' lists them)"
+CHECKS: Mapping[str, Check] = _Checks()
 
 
 def run_checks(context: Context, evidence: Evidence) -> list[Finding]:
     """Run every check that there is evidence for, in order of their codes."""
-    return [
-        finding for check in CHECKS.values() if evidence.has(check.needs) for finding in check.run(context, evidence)
-    ]
+    kinds = evidence.kinds
+    checks = [CHECKS[code] for code, needs in NEEDS.items() if not kinds.isdisjoint(needs)]
+    return [finding for check in checks for finding in check.run(context, evidence)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kaudit.broker.releases.profile import UnknownVersionError
-from kaudit.checks.registry import CHECKS
+from kaudit.checks.listed import LISTED
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.loading import loaded
 from kaudit.cli.options import Redaction, TerminalOptions, TextFormat
@@ -86,7 +86,7 @@ def _pasted(console: Console | None, names: "Redactor | None") -> str:
 def run_checks(output_format: TextFormat, terminal: TerminalOptions) -> ExitCode:
     """List the checks; return the exit code."""
     console = console_of(output_format, terminal)
-    write_stdout(check_list_document(CHECKS.values()) if console is None else check_list(CHECKS.values(), console))
+    write_stdout(check_list_document(LISTED.values()) if console is None else check_list(LISTED.values(), console))
     return ExitCode.OK
 
 
@@ -94,7 +94,7 @@ def complete_codes(incomplete: str) -> list[tuple[str, str]]:
     """Return the codes, or the names, that what has been typed of the last one begins, each with the check's summary."""
     before, comma, typed = incomplete.rpartition(",")
     by_name = bool(typed) and not typed.upper().startswith("K")
-    known = {check.name if by_name else code: check.summary for code, check in CHECKS.items()}
+    known = {check.name if by_name else code: check.summary for code, check in LISTED.items()}
     own = typed.lower() if by_name else typed.upper()
     return [(before + comma + name, summary) for name, summary in known.items() if name.startswith(own)]
 

@@ -1,17 +1,23 @@
 """Parses what was typed, and reads the documents it names; every mistake gets a suggestion."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kaudit.cli.options import FindingOptions, WatchedFindings
 from kaudit.cli.settings import Settings
+from kaudit.deferred import Deferred
 from kaudit.errors import UsageError, suggestion
 from kaudit.model.finding import Severity
 from kaudit.model.result import AppliedConfiguration
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy, Severities
-from kaudit.results.saved_scan import Saved, SavedScanError, read_saved
 from kaudit.results.selection import Selection, parse_codes
 from kaudit.source.local import read_document
+
+if TYPE_CHECKING:
+    from kaudit.results import saved_scan
+else:
+    saved_scan = Deferred("kaudit.results.saved_scan")
 
 
 def parse_selection(select: Sequence[str], ignore: Sequence[str]) -> Selection:
@@ -108,9 +114,9 @@ def read_text(file: str) -> str:
         raise UsageError(f"{file}: cannot be read: {reason}") from error
 
 
-def read_scan(file: str) -> Saved:
+def read_scan(file: str) -> "saved_scan.Saved":
     """Return a saved scan, `-` for stdin. Raises UsageError where it cannot be read, or is not one."""
     try:
-        return read_saved(read_text(file))
-    except SavedScanError as error:
+        return saved_scan.read_saved(read_text(file))
+    except saved_scan.SavedScanError as error:
         raise UsageError(f"{file}: {error}") from error

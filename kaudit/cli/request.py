@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.checks.command_line import quote_text
-from kaudit.cli.commands.report import ReportOptions
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.cli.loading import loaded
 from kaudit.cli.options import DisplayOptions, OutputOptions, WatchedFindings, WatchOutput
@@ -34,6 +33,7 @@ from kaudit.results.selection import Selection, count
 from kaudit.scanning.options import ScanOptions
 
 if TYPE_CHECKING:  # few results are redacted
+    from kaudit.cli.commands.report import ReportOptions
     from kaudit.results.redaction import Redactor
 
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -188,7 +188,7 @@ def _append_step_summary(text: str, environ: Mapping[str, str]) -> None:
         sys.stderr.write(f"kaudit: ${_STEP_SUMMARY} cannot be written: {error.strerror}\n")
 
 
-def run_report(settings: Settings, file: str, options: ReportOptions) -> ExitCode:
+def run_report(settings: Settings, file: str, options: "ReportOptions") -> ExitCode:
     """Render a saved scan; return the code the scan would have returned."""
     request = audit_request(
         settings,

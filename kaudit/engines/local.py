@@ -9,10 +9,10 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kaudit.deferred import Deferred
 from kaudit.engines.engine import AuditedInput, Done, Engine, Task, listings
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
-from kaudit.engines.processes import read_in_processes
 from kaudit.engines.progress import Progress
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
 from kaudit.engines.rows import NO_ROWS, Rows, RowStore
@@ -32,11 +32,14 @@ from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
+    from kaudit.engines import processes
     from kaudit.listings.producer_histories import RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
     from kaudit.listings.transactions import Query as TransactionQuery
     from kaudit.listings.transactions import TransactionListing
     from kaudit.scanning.opened_state import OpenedState
+else:
+    processes = Deferred("kaudit.engines.processes")
 
 _SMALL_PIECE_BYTES = 1 << 20
 """Bytes read at a time where rows are `small`: temporary arrays must stay small beside a million producer ids."""
@@ -117,19 +120,19 @@ def _audit(
         jobs = [state.matched(job, open_segment, resumes=rows is NO_ROWS) for job in jobs]
     total = sum(job.bytes for job in jobs)
     progress.start(total)
-    processes = options.jobs or os.cpu_count() or 1
+    number = options.jobs or os.cpu_count() or 1
     if total < PROCESSES_PAY_BYTES:
-        processes = 1  # starting others costs more than it saves
-    jobs = share_rate(jobs, processes)
+        number = 1  # starting others costs more than it saves
+    jobs = share_rate(jobs, number)
     fixed = options.chunk_bytes or piece_bytes
     recent = RecentSizes()
-    chunk_sizes = [ChunkSize(sharers=processes, recent=recent) if fixed is None else fixed_size(fixed) for _ in jobs]
-    with closing(_read(jobs, chunk_sizes, processes, layout)) as outcomes:
+    chunk_sizes = [ChunkSize(sharers=number, recent=recent) if fixed is None else fixed_size(fixed) for _ in jobs]
+    with closing(_read(jobs, chunk_sizes, number, layout)) as outcomes:
         ahead = next(outcomes, None)
-        for number, (job, chunk_size) in enumerate(zip(jobs, chunk_sizes, strict=True)):
+        for place, (job, chunk_size) in enumerate(zip(jobs, chunk_sizes, strict=True)):
             sink = rows.make_sink()
             feed = PartitionAssembler(job, sink)
-            while ahead is not None and ahead.job == number:
+            while ahead is not None and ahead.job == place:
                 for read in with_rest(ahead, chunk_size):
                     progress.advance(read.spec.bytes_to_read)
                     feed.take(read.outcome)
@@ -152,14 +155,12 @@ def _state(options: ScanOptions, layout: Layout) -> "OpenedState | None":
     return open_state(options.state, options, layout)
 
 
-def _read(
-    jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize], processes: int, layout: Layout
-) -> Generator[RangeRead]:
-    """Read all ranges, in processes if there are several."""
+def _read(jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize], number: int, layout: Layout) -> Generator[RangeRead]:
+    """Read all ranges, in this number of processes."""
     found = ranges(jobs, chunk_sizes)
-    if processes == 1:
+    if number == 1:
         return read_here(found)
-    return read_in_processes(found, processes, _start_method(layout))
+    return processes.read_in_processes(found, number, _start_method(layout))
 
 
 def _start_method(layout: Layout) -> str:

@@ -9,12 +9,11 @@ from msgspec import Struct
 from kaudit.bugs.bug import Bug
 from kaudit.bugs.registry import BUGS
 from kaudit.bugs.reports import Report, reports
-from kaudit.checks.check import Check
-from kaudit.checks.registry import CHECKS
+from kaudit.checks.listed import LISTED, Listed
 from kaudit.explanations.terms import Term, terms
 from kaudit.formats.protocol_errors import ProtocolError, protocol_errors
 
-Subject = Check | Bug | Report | ProtocolError | Term
+Subject = Listed | Bug | Report | ProtocolError | Term
 
 
 class Kind(enum.Enum):
@@ -86,7 +85,7 @@ def entries() -> Sequence[Entry]:
     return [
         *(
             Entry(Kind.CHECK, code, (code, check.name), f"{check.name}: {check.summary}", check, check.page)
-            for code, check in CHECKS.items()
+            for code, check in LISTED.items()
         ),
         *(_of_sections(Kind.TERM, term.name, (term.name, *term.also), term.meaning, term) for term in terms()),
         *(

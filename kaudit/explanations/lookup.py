@@ -10,7 +10,7 @@ from kaudit.bugs.registry import find as find_bug
 from kaudit.bugs.registry import nearest as nearest_bug
 from kaudit.bugs.reports import report_of
 from kaudit.bugs.tickets import looks_like_ticket
-from kaudit.checks.registry import find as find_check
+from kaudit.checks.listed import find as find_check
 from kaudit.errors import suggestion
 from kaudit.explanations.catalogue import Entry, Kind, Subject, entries
 from kaudit.explanations.terms import Term, terms

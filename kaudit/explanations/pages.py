@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kaudit.bugs.reports import reports
-from kaudit.checks.check import read_page
+from kaudit.checks.listed import read_page
 from kaudit.explanations.catalogue import error_title, sections_of
 from kaudit.formats.protocol_errors import ProtocolError, protocol_errors
 

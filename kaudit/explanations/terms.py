@@ -6,7 +6,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from kaudit.checks.check import read_page
+from kaudit.checks.listed import read_page
 
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 _HEADINGS = frozenset({"term", "---"})

@@ -1,6 +1,7 @@
 """The audit of one partition: what the findings need, without rows."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
@@ -16,6 +17,7 @@ from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
 from kaudit.audits.sidefiles.partition_files import compare_side_files
 from kaudit.audits.sidefiles.snapshot_states import Suspects
 from kaudit.audits.transactions.marker_outcomes import Markers
+from kaudit.deferred import Deferred
 from kaudit.model.audit_clock import AppendTime
 from kaudit.model.coverage import Coverage
 from kaudit.model.damage import DamageKind, LeaderEpochRegression, MalformedBatch, MissingOffsets, PlacedDamage
@@ -29,7 +31,6 @@ from kaudit.model.side_files import SideFileFault
 from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.partition.append_times import append_times
-from kaudit.partition.cleaned_keys import is_uncleaned
 from kaudit.partition.cleaning import Cleaning, cleaning_of
 from kaudit.partition.coverage import coverage_of
 from kaudit.partition.digests import AuditedLog, partition_digest
@@ -41,6 +42,11 @@ from kaudit.reading.chunk_rows import Counts
 from kaudit.reading.rows import LEADER_EPOCH_START, Rows
 from kaudit.reading.unread_segments import UnreadSegments
 from kaudit.source.layout import PartitionDirectory, Unreadable, count_older_snapshots
+
+if TYPE_CHECKING:
+    from kaudit.partition import cleaned_keys
+else:
+    cleaned_keys = Deferred("kaudit.partition.cleaned_keys")
 
 
 class PartitionAudit(Struct):
@@ -239,7 +245,7 @@ def close_partition(
 def _as_keys_say(cleaning: Cleaning, directory: PartitionDirectory, files: SideFileReader) -> Cleaning:
     """Return how far the log cleaner has been, nowhere where the keys of the records contradict that."""
     try:
-        if not is_uncleaned(directory, files.open_source, cleaning.proven):
+        if not cleaned_keys.is_uncleaned(directory, files.open_source, cleaning.proven):
             return cleaning
     except OSError as error:
         files.unreadable.append(Unreadable(str(error.filename or directory.directory), error.strerror or str(error)))

@@ -1,23 +1,30 @@
 """Second pass over parts of a partition, right after it was read: repeated records, and producer ids with two writers."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kaudit.audits.repeats.identities import TopicIdentities
 from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
-from kaudit.audits.repeats.regrouped import regrouped_records
 from kaudit.audits.repeats.restarts import handovers, one_for_each_bump, repeated_epochs
-from kaudit.audits.repeats.session_copies import compare_sessions, places_before
 from kaudit.audits.sequences.rescan import Questions, rescan
 from kaudit.audits.sequences.step_patterns import step_mismatches
-from kaudit.broker.producer_ids.interleaved_writers import MIN_CHANGES, find_interleaved_writers
+from kaudit.deferred import Deferred
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.producer_patterns import InterleavedWriters, SharedProducerId
+from kaudit.model.producer_patterns import InterleavedWriters, RepeatedEpoch, SharedProducerId
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.source.layout import INTERNAL_TOPICS
+
+if TYPE_CHECKING:
+    from kaudit.audits.repeats import identities, regrouped, session_copies
+    from kaudit.broker.producer_ids import interleaved_writers
+else:
+    interleaved_writers = Deferred("kaudit.broker.producer_ids.interleaved_writers")
+    identities = Deferred("kaudit.audits.repeats.identities")
+    regrouped = Deferred("kaudit.audits.repeats.regrouped")
+    session_copies = Deferred("kaudit.audits.repeats.session_copies")
 
 MAX_SUSPECTS = 200
 """Producer ids of one partition read again."""
@@ -38,15 +45,21 @@ _ANOMALIES = frozenset(
 def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
     """Read again the places where records may be repeated or two writers shared a producer id; keep the confirmed ones."""
     directory, reads = partition.directory, FailedReads(open_source)
-    repeats = without_equal_records(partition.repeats, directory, reads)
-    partition.repeats = replace(repeats, regrouped=regrouped_records(repeats.repeated, directory, reads))
+    partition.repeats = without_equal_records(partition.repeats, directory, reads)
+    if copies := partition.repeats.repeated:
+        again = regrouped.regrouped_records(copies, directory, reads)
+        partition.repeats = replace(partition.repeats, regrouped=again)
     sessions, places = partition.sessions, None
     if sessions:
-        places = places_before(sessions, directory, reads, TopicIdentities(None, reads).of(directory))
+        places = session_copies.places_before(
+            sessions, directory, reads, identities.TopicIdentities(None, reads).of(directory)
+        )
         partition.sessions_not_exhausted = places.not_exhausted
     else:
         sessions = handovers(partition.restarts, directory, reads)
-    partition.repeated_sessions, epochs = compare_sessions(sessions, directory, reads, places)
+    epochs: Sequence[RepeatedEpoch] = ()
+    if sessions:
+        partition.repeated_sessions, epochs = session_copies.compare_sessions(sessions, directory, reads, places)
     partition.restarts_compared, partition.sessions = len(partition.restarts), ()
     partition.restarts = ()
     if not partition.coverage_gaps and directory.topic not in INTERNAL_TOPICS:
@@ -66,7 +79,7 @@ def shared_producer_ids(part: PartitionAudit, open_source: OpenSource) -> list[S
     seen = rescan(part.directory, open_source, Questions(chains=chosen))
     shared: list[SharedProducerId] = []
     for producer_id, epoch in chosen:
-        writers = find_interleaved_writers(seen.chain(producer_id, epoch))
+        writers = interleaved_writers.find_interleaved_writers(seen.chain(producer_id, epoch))
         if writers is None:
             continue
         own = _explained_by(writers, [found for found in anomalies if _key(found) == (producer_id, epoch)])
@@ -89,7 +102,7 @@ def _suspects(anomalies: Sequence[Observation]) -> Mapping[tuple[int, int], int]
     for found in anomalies:
         if found.producer_id not in miscounted:
             counted.setdefault(_key(found), []).append(found)
-    chosen = {key: _start(own[0]) for key, own in counted.items() if len(own) >= MIN_CHANGES}
+    chosen = {key: _start(own[0]) for key, own in counted.items() if len(own) >= interleaved_writers.MIN_CHANGES}
     return dict(list(chosen.items())[:MAX_SUSPECTS])
 
 

@@ -5,20 +5,26 @@ What cannot be read is an outcome too: a Failure says why.
 
 import sys
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kaudit.deferred import Deferred
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, cut, settle
 from kaudit.reading.chunk_reader import CHUNK_BYTES, read_chunk
 from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.saved_partition import DamagedStateError
 from kaudit.reading.small_segments import apart, read_together
 from kaudit.reading.unread_segments import Failure, failure, require_whole
-from kaudit.source.archives.parts import end_of_whole_batches
 from kaudit.source.bytes import CutOffError
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import FetchedRange
 from kaudit.source.schemes import open_segment
+
+if TYPE_CHECKING:
+    from kaudit.source.archives import parts
+else:
+    parts = Deferred("kaudit.source.archives.parts")
 
 
 def read_range(spec: ChunkSpec, most_batches: int = sys.maxsize, open_source: OpenSource = open_segment) -> Outcome:
@@ -87,7 +93,7 @@ def _before_cut(spec: ChunkSpec, error: CutOffError, most_batches: int, open_sou
         return failed
     with closing(open_source(spec.file)) as source:
         there = settle(replace(spec, stop=min(spec.stop, error.readable), end=error.readable), source)
-        end = end_of_whole_batches(source, there.start, error.readable)
+        end = parts.end_of_whole_batches(source, there.start, error.readable)
         rows = read_chunk(replace(there, stop=min(max(there.stop, there.start), end), end=end), source, most_batches)
     rows.not_read = failed
     return rows

@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.checks.registry import CHECKS, find, nearest
+from kaudit.checks.listed import LISTED, find, nearest
 from kaudit.errors import UsageError
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.ledger import LedgerResult
@@ -32,7 +32,7 @@ def _code(typed: str, option: str) -> str:
     found, prefix = find(typed), typed.upper()
     if found is not None:
         return found.code
-    if any(code.startswith(prefix) for code in CHECKS):
+    if any(code.startswith(prefix) for code in LISTED):
         return prefix
     raise UsageError(f"{option} {typed}: no check has this code, prefix or name{nearest(typed)}")
 
@@ -52,7 +52,7 @@ class Selection(Struct, frozen=True):
         """Return the codes that the report has, None for all."""
         if not self.select and not self.ignore:
             return None
-        return frozenset(code for code in CHECKS if self.includes(code))
+        return frozenset(code for code in LISTED if self.includes(code))
 
     def of_scan(self, result: ScanResult) -> ScanResult:
         """Return the result with only the selected findings, and the counts to match."""

@@ -1,13 +1,11 @@
 """What logs of brokers say that replicas cut off, held against the partitions' own logs, and records dated ahead."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kaudit.audits.log_events.deleted_segments import fresh_records_deleted
-from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records, has_one_replica
-from kaudit.audits.replicas.future_records import future_records
+from kaudit.deferred import Deferred
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.leader_epochs import EpochEntry
@@ -19,6 +17,15 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import PartitionDirectory
+
+if TYPE_CHECKING:
+    from kaudit.audits.log_events import deleted_segments
+    from kaudit.audits.replicas import cut_records, future_records, partition_leaders
+else:
+    deleted_segments = Deferred("kaudit.audits.log_events.deleted_segments")
+    cut_records = Deferred("kaudit.audits.replicas.cut_records")
+    future_records = Deferred("kaudit.audits.replicas.future_records")
+    partition_leaders = Deferred("kaudit.audits.replicas.partition_leaders")
 
 _Histories = Mapping[tuple[str, int], LeaderHistory]
 
@@ -47,12 +54,12 @@ def what_was_cut_off(
         epochs = compared.comparison.leader_epochs[names[newest]]
     log = _known(replicas[newest], epochs, leaders)
     try:
-        cuts = cut_records(history, log, open_source)
+        cuts = cut_records.cut_records(history, log, open_source)
     except OSError:
         return nothing  # reported when the segment was read for the audit
     reported = [ReportedChange(cut.leader_epoch, nothing_cut=False) for cut in cuts if cut.leader_epoch is not None]
-    reported += [ReportedChange(epoch, nothing_cut=True) for epoch in changes_without_loss(history)]
-    if has_one_replica(history):
+    reported += [ReportedChange(epoch, nothing_cut=True) for epoch in cut_records.changes_without_loss(history)]
+    if cut_records.has_one_replica(history):
         changes = {change.leader_epoch for part in replicas for change in part.leader_changes}
         reported += [ReportedChange(epoch, nothing_cut=True) for epoch in sorted(changes)]
     return [[*reported, *(cuts if number == newest else ())] for number in range(len(replicas))]
@@ -83,7 +90,6 @@ def who_led(
     """Return the id of the broker that led a partition under each leader epoch, by lines of brokers and by `metadata`; of no one known, nothing."""
     history = histories.get((directory.topic, directory.partition))
     named = {} if history is None else {own.leader_epoch: own.broker.removeprefix("broker ") for own in history.leaders}
-    partition_leaders = import_module("kaudit.audits.replicas.partition_leaders")  # few audits ask who led: 5 ms
     recorded = partition_leaders.leaders_by_epoch(metadata, directory.topic_id, directory.partition, open_source)
     return {**{epoch: int(broker) for epoch, broker in named.items() if broker.isdecimal()}, **recorded}
 
@@ -101,8 +107,8 @@ def by_lines_alone(
         if not options.asks_for(*key):
             continue
         if key not in read:
-            yield from cut_records(history, None, open_source)
-        yield from fresh_records_deleted(history, latest_ms)
+            yield from cut_records.cut_records(history, None, open_source)
+        yield from deleted_segments.fresh_records_deleted(history, latest_ms)
 
 
 def as_notes(findings: Iterable[Finding], left_out: Collection[tuple[str, int]]) -> Iterator[Finding]:
@@ -139,7 +145,7 @@ def dated_ahead(part: PartitionAudit, clock: AuditClock, open_source: OpenSource
         return []
     clock_ms = clock.now_ms if clock.source.is_proof else -1
     try:
-        found = future_records(directory, clock_ms, open_source)
+        found = future_records.future_records(directory, clock_ms, open_source)
     except OSError:
         return []  # reported when the segment was read for the audit
     return [] if found is None else [found]
@@ -150,14 +156,16 @@ def _reach(part: PartitionAudit) -> tuple[int, int]:
     return (int(epochs[-1]) if len(epochs) else -1), part.log_end_offset or 0
 
 
-def _known(part: PartitionAudit, epochs: Sequence[EpochEntry] | None, leaders: Mapping[int, int]) -> KnownLog | None:
+def _known(
+    part: PartitionAudit, epochs: Sequence[EpochEntry] | None, leaders: Mapping[int, int]
+) -> "cut_records.KnownLog | None":
     """Return the log of a partition, whose leader epochs are `epochs` where checkpoints were read too; None of one whose end, or whose leader epochs, are not certain."""
     end = part.log_end_offset
     if end is None and not part.directory.bytes and part.directory.segments:
         end = part.directory.start_offset
     if end is None or part.regressions or part.unreadable:
         return None
-    return KnownLog(
+    return cut_records.KnownLog(
         directory=part.directory,
         log_start=part.directory.start_offset,
         log_end=end,

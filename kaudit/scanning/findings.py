@@ -2,27 +2,24 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.coordinator.transaction_state_reader import DecisionHistory
 from kaudit.audits.replicas.broker_copies import BrokerCopies
-from kaudit.audits.replicas.comparison import without_lag
 from kaudit.audits.sequences.expired_producers import evicted_producers
 from kaudit.audits.sequences.raised_epochs import raised_epochs, repeated_starts
 from kaudit.audits.sequences.step_patterns import step_mismatches
-from kaudit.audits.sidefiles.snapshot_check import compare_snapshots
 from kaudit.audits.transactions.marker_outcomes import compare_outcomes
 from kaudit.broker.releases.profile import VersionRange
-from kaudit.bugs.matching import with_known_bugs
 from kaudit.checks.check import Evidence
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
 from kaudit.checks.doubled import bounded_by_lines, kept_by_others
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
+from kaudit.deferred import Deferred
 from kaudit.model.application_logs import LogEvent
 from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.exactly_once import CommitsOutside, OutputsAlone, ProcessedTwice, Skipped
@@ -45,6 +42,16 @@ from kaudit.scanning.other_copies import compared_replicas, other_copies
 from kaudit.scanning.remote_segments import chunk_faults
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, RemoteFault
 from kaudit.source.uri import Uri
+
+if TYPE_CHECKING:
+    from kaudit.audits.coordinator import transaction_state_reader
+    from kaudit.audits.replicas import comparison
+    from kaudit.audits.sidefiles import snapshot_check
+    from kaudit.bugs import matching
+else:
+    comparison = Deferred("kaudit.audits.replicas.comparison")
+    snapshot_check = Deferred("kaudit.audits.sidefiles.snapshot_check")
+    matching = Deferred("kaudit.bugs.matching")
 
 EvidenceFromOthers = (
     IllegalTransition
@@ -162,7 +169,7 @@ def partition_findings(
             *_in_distress(part, scan.events),
         ]
         findings += fold_notes(run_checks(context, partition_evidence(judged, found, open_source, around.versions)))
-    if compared is not None and (divergence := without_lag(compared)) is not None:
+    if compared is not None and (divergence := comparison.without_lag(compared)) is not None:
         context = replace(next(iter(contexts.values())), replicas=contexts)
         findings += run_checks(context, Evidence([divergence]))
     if compared is not None:
@@ -192,7 +199,7 @@ def complete_findings(
     outside = len(chosen) - len(kept)
     if scan.events is not None:
         kept = scan.events.all_explained(kept)
-    return with_known_bugs(kept, scan.scan_wide.versions, compacted), outside
+    return matching.with_known_bugs(kept, scan.scan_wide.versions, compacted) if kept else [], outside
 
 
 def _is_chosen(finding: Finding, options: ScanOptions) -> bool:
@@ -286,7 +293,7 @@ def _remote_faults(part: PartitionAudit) -> list[RemoteFault]:
 
 
 def transaction_evidence(
-    parts: Sequence[PartitionAudit], history: DecisionHistory
+    parts: Sequence[PartitionAudit], history: "transaction_state_reader.DecisionHistory"
 ) -> list[list[IllegalTransition | MismatchedMarker]]:
     """Return, for each partition, what contradicts the coordinator's decisions, and what its own log contradicts."""
     found: list[list[IllegalTransition | MismatchedMarker]] = [
@@ -305,7 +312,7 @@ def _snapshots(part: PartitionAudit, open_source: OpenSource, versions: VersionR
         return []
 
     holes = part.compacted or bool(part.missing)
-    return compare_snapshots(part.directory, part.suspects, open_source, versions, holes=holes)
+    return snapshot_check.compare_snapshots(part.directory, part.suspects, open_source, versions, holes=holes)
 
 
 def _evicted(part: PartitionAudit, open_source: OpenSource, versions: VersionRange) -> list[EvictedProducer]:

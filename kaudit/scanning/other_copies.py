@@ -1,15 +1,15 @@
 """What other copies of a partition show: whose they are, and which records a new leader began without."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kaudit.audits.replicas.broker_copies import BrokerCopies, of_brokers
-from kaudit.audits.replicas.comparison import compare_copies, ranges_to_read
 from kaudit.audits.replicas.copy_identities import contradictions, log_copy, of_one_log, recreated_logs
-from kaudit.audits.replicas.replica_reader import AuditedReplica, ReplicaReader
 from kaudit.audits.replicas.set_aside import set_aside_logs
 from kaudit.audits.sidefiles.log_facts import SideFileReader
+from kaudit.deferred import Deferred
 from kaudit.model.batch import last_offsets
 from kaudit.model.digests import PartitionDigest
 from kaudit.model.leader_epochs import EpochEntry, HeldRecords, OtherCopies
@@ -19,6 +19,12 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.log_tail import batches_from, producers_records
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import Layout
+
+if TYPE_CHECKING:
+    from kaudit.audits.replicas import comparison, replica_reader
+else:
+    comparison = Deferred("kaudit.audits.replicas.comparison")
+    replica_reader = Deferred("kaudit.audits.replicas.replica_reader")
 
 MAX_CHANGES = 1000
 """Leader changes compared in one log, the newest."""
@@ -86,9 +92,9 @@ def compared_replicas(
         for part in same
         if part.digest is not None and part.digest.batches == part.counts.batches and not part.damages
     ]
-    ranges = ranges_to_read(digests) if len(digests) == len(same) else None
+    ranges = comparison.ranges_to_read(digests) if len(digests) == len(same) else None
     readers = {
-        part.directory.replica: ReplicaReader(
+        part.directory.replica: replica_reader.ReplicaReader(
             part.directory,
             open_source,
             verify=True,
@@ -98,7 +104,7 @@ def compared_replicas(
         for part in same
     }
     names = {part.directory.log_dir: part.directory.replica for part in same}
-    return compare_copies(
+    return comparison.compare_copies(
         readers,
         [of_brokers(entry, names) for entry in copies],
         [],
@@ -108,13 +114,13 @@ def compared_replicas(
     )
 
 
-def _audited(part: PartitionAudit, digest: PartitionDigest, ranges: Sequence[range]) -> AuditedReplica:
+def _audited(part: PartitionAudit, digest: PartitionDigest, ranges: Sequence[range]) -> "replica_reader.AuditedReplica":
     epochs: list[EpochEntry] = []
     for step in part.leader_epochs:
         entry = EpochEntry(int(step["leader_epoch"]), int(step["base_offset"]))
         if entry.epoch > (epochs[-1].epoch if epochs else -1):
             epochs.append(entry)
-    return AuditedReplica(digest.start_offset, digest.end_offset, epochs, ranges)
+    return replica_reader.AuditedReplica(digest.start_offset, digest.end_offset, epochs, ranges)
 
 
 def _comparable(part: PartitionAudit) -> bool:

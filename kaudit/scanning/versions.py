@@ -5,13 +5,14 @@ Feature levels in the __cluster_metadata log (KRaft) show what the brokers that 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from typing import TYPE_CHECKING
 
 from kaudit.broker.releases.profile import Profile, UnknownVersionError, VersionRange, all_releases, profile_for
 from kaudit.broker.releases.version import Version
 from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
+from kaudit.deferred import Deferred
 from kaudit.errors import UsageError
 from kaudit.formats.errors import MissingContentError, WireError
-from kaudit.formats.internal_topics.metadata_records import FeatureLevel, parse_metadata_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.result import BrokerVersions
 from kaudit.partition.audit import PartitionAudit
@@ -21,6 +22,11 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import CLUSTER_METADATA, Layout, PartitionDirectory, metadata_snapshots
 from kaudit.source.text import SegmentText
+
+if TYPE_CHECKING:
+    from kaudit.formats.internal_topics import metadata_records
+else:
+    metadata_records = Deferred("kaudit.formats.internal_topics.metadata_records")
 
 AUTO = "auto"
 ReadLevels = Callable[[Sequence[PartitionDirectory]], Mapping[str, int]]
@@ -129,13 +135,13 @@ def _take_dump_text(source: SegmentText, found: dict[str, int]) -> None:
 
 
 def _note(content: object, found: dict[str, int]) -> None:
-    if isinstance(content, FeatureLevel):
+    if isinstance(content, metadata_records.FeatureLevel):
         found[content.name] = max(content.level, found.get(content.name, 0))
 
 
 def _take(data: memoryview, found: dict[str, int]) -> None:
     try:
         for record in read_records(data):
-            _note(parse_metadata_record(record.value).content, found)
+            _note(metadata_records.parse_metadata_record(record.value).content, found)
     except WireError:
         return  # a record of a release we do not know: KA005 reports malformed ones

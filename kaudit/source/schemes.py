@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from kaudit.deferred import Deferred
 from kaudit.installation import install_command
 from kaudit.source.archives.forms import HEAD_BYTES, form_of
 from kaudit.source.bytes import ByteSource
@@ -14,9 +15,13 @@ from kaudit.source.filesystem import FileStatus, FileSystem, WritableFileSystem
 from kaudit.source.layout import FetchedRange, SegmentFile
 from kaudit.source.local import LocalFileSystem
 from kaudit.source.segment_object import SegmentObject, object_name
-from kaudit.source.standard_input import standard_input
 from kaudit.source.text import SegmentText
 from kaudit.source.uri import KAFKA, Uri, UrlError
+
+if TYPE_CHECKING:
+    from kaudit.source import standard_input
+else:
+    standard_input = Deferred("kaudit.source.standard_input")
 
 if TYPE_CHECKING:
     from kaudit.source.archives.filesystem import ArchiveFileSystem
@@ -70,7 +75,7 @@ def filesystem(uri: Uri) -> FileSystem:
 
     """
     if uri.is_stdin:
-        return standard_input()
+        return standard_input.standard_input()
     if "!" in uri.path and (archive := _archive_of(uri)) is not None:
         return archive
     if uri.scheme in _OTHER_STORES:

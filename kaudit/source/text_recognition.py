@@ -6,7 +6,7 @@ from typing import Final
 
 from kaudit.formats.application_log.layouts import LineReader
 from kaudit.formats.application_log.pieces import LogCounts, line_blocks
-from kaudit.formats.dump_text.text import looks_like_dump
+from kaudit.formats.dump_text.partial_rows import looks_like_dump
 from kaudit.model.application_logs import Origin
 from kaudit.source.content import HEAD_BYTES, Content, Recognised
 

@@ -8,15 +8,21 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from kaudit.deferred import Deferred
 from kaudit.formats.errors import Damage, WireError
-from kaudit.formats.zookeeper.snapshot import scan_snapshot
-from kaudit.formats.zookeeper.transaction_log import ZnodeChange, ZnodeScan, scan_log
 from kaudit.source.bytes import open_regular
 from kaudit.source.file_kinds import parse_partition_name
 from kaudit.source.uri import Uri
+
+if TYPE_CHECKING:
+    from kaudit.formats.zookeeper import snapshot, transaction_log
+else:
+    snapshot = Deferred("kaudit.formats.zookeeper.snapshot")
+    transaction_log = Deferred("kaudit.formats.zookeeper.transaction_log")
 
 _DATA_DIRECTORY = "version-2"
 _LOG_PREFIX = "log."
@@ -158,7 +164,7 @@ _EPOCH = 1 << 32
 class Sighting(Struct, frozen=True):
     """A value of the znode and the file it is in."""
 
-    change: ZnodeChange
+    change: "transaction_log.ZnodeChange"
     file: Path
 
 
@@ -198,7 +204,7 @@ def read_znode(files: ZooKeeperFiles, suffix: str) -> ZnodeEvidence:
     """
     evidence = ZnodeEvidence()
     seen: _Seen = {}
-    for scan, paths in ((scan_log, files.logs), (scan_snapshot, files.snapshots)):
+    for scan, paths in ((transaction_log.scan_log, files.logs), (snapshot.scan_snapshot, files.snapshots)):
         for path in paths:
             with _noting_damage(path, evidence):
                 _take(scan(_mapped(path), suffix), path, evidence, seen)
@@ -226,7 +232,7 @@ def _mapped(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _take(scan: ZnodeScan, path: Path, evidence: ZnodeEvidence, seen: _Seen) -> None:
+def _take(scan: "transaction_log.ZnodeScan", path: Path, evidence: ZnodeEvidence, seen: _Seen) -> None:
     evidence.damages.extend(FileDamage(damage, path) for damage in scan.damages)
     for change in scan.changes:
         _add(Sighting(change, path), evidence, seen)

@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.checks.check import Evidence, check, none_because, observers, parse_documentation
+from kaudit.checks.check import Evidence, check, none_because, observers
+from kaudit.checks.listed import nearest, parse_documentation
 from kaudit.checks.log.missing_offsets import offset_gap
-from kaudit.checks.registry import nearest, run_checks
+from kaudit.checks.registry import run_checks
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.evidence import StoredEvidence
@@ -26,7 +27,7 @@ def test_evidence_goes_by_type_and_kind():
     assert evidence.observed(ObservationKind.GAP, ObservationKind.INSIDE) == [first, second]
     assert evidence.observed(ObservationKind.OVERLAP) == []
     assert evidence.explained == [explained]
-    assert (evidence.has((float, int)), evidence.has((float,)), evidence.has(())) == (True, False, False)
+    assert evidence.kinds == {"int", "str", "Observation"}
 
 
 def test_what_is_missing_and_what_came_again():

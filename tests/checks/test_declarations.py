@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kaudit.checks import listed
 from kaudit.checks.check import Check, NoneBecause, Simulated, check
 from kaudit.checks.incident_rules import REPLICAS
+from kaudit.checks.pages import listing
 from kaudit.checks.registry import CHECKS
 from kaudit.histories.explain import EXPLAINED, findings_of_leader
 from kaudit.model.finding import Severity
@@ -17,6 +19,11 @@ from kaudit.simulate.search.schedule import schedule_of
 SCHEDULES = Path(__file__).with_name("schedules")
 """Schedules that leave findings of checks of which no shipped one does, by code; found by random search, then made smaller."""
 SIMULATED = {code: found.simulated for code, found in CHECKS.items() if isinstance(found.simulated, Simulated)}
+
+
+def test_the_list_of_checks_is_what_their_modules_declare() -> None:
+    written = Path(listed.__file__).with_name(listed.TABLE).read_text(encoding="utf-8")
+    assert written == listing(), "run: python -m kaudit.checks.pages docs/checks"
 
 
 @pytest.mark.parametrize("silent", ["incident", "caused_by", "simulated"])

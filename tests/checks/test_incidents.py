@@ -202,12 +202,12 @@ def test_ids_of_a_block_that_was_granted_twice_are_one_incident():
 
 
 def test_checks_take_part_in_every_rule_but_that_of_copies():
-    assert [rule for rule in RULES if not parts_of(rule)] == [REPLICAS] == [RULES[-1]]
-    assert {code for rule in RULES for code in parts_of(rule)} <= set(CHECKS)
+    assert [rule for rule in RULES if not parts_of(rule, CHECKS)] == [REPLICAS] == [RULES[-1]]
+    assert {code for rule in RULES for code in parts_of(rule, CHECKS)} <= set(CHECKS)
     assert len({rule.cause for rule in RULES}) == len(RULES)
 
 
-CODES = sorted({code for rule in RULES for code in parts_of(rule)})
+CODES = sorted({code for rule in RULES for code in parts_of(rule, CHECKS)})
 few = st.integers(0, 3)
 batches = st.fixed_dictionaries(
     {"leader_epoch": few, "timestamp": st.sampled_from([-1, AT, AT + 40_000, AT + 80_000, AT + 10**9])}

@@ -21,8 +21,8 @@ from kaudit.model.coordinator import CoordinatorView
 PACKAGE = Path(__file__).parents[2] / "kaudit"
 CHECKS_DIRECTORY = PACKAGE / "checks"
 COMMON = {
-    *("check", "command_line", "context", "doubled", "incident_groups", "incident_rules", "log_evidence"),
-    *("notes", "pages", "registry", "texts"),
+    *("check", "command_line", "context", "doubled", "incident_groups", "incident_rules", "listed"),
+    *("log_evidence", "notes", "pages", "registry", "texts"),
 }
 """Modules of kaudit.checks that are about no check, and may be imported from outside."""
 

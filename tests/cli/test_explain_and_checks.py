@@ -8,7 +8,7 @@ import pytest
 from kaudit.bugs.bug import HEADINGS as BUG_HEADINGS
 from kaudit.bugs.registry import BUGS
 from kaudit.bugs.reports import reports
-from kaudit.checks.check import HEADINGS
+from kaudit.checks.listed import HEADINGS
 from kaudit.checks.registry import CHECKS
 from kaudit.installation import version_text
 from kaudit.results.selection import parse_codes

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.engines import local
+from kaudit.engines import local, processes
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.ranges import read_here
 from kaudit.scanning.options import ScanOptions
@@ -52,7 +52,7 @@ def test_a_log_is_read_in_as_many_processes_as_pay(logs, monkeypatch, jobs, core
         asked.append((count, start_method))
         return read_here(found)
 
-    monkeypatch.setattr(local, "read_in_processes", read_in_processes)
+    monkeypatch.setattr(processes, "read_in_processes", read_in_processes)
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(local, "PROCESSES_PAY_BYTES", bytes_of(logs) + beyond)
     progress = Progress()
@@ -69,5 +69,7 @@ def test_a_log_is_read_in_as_many_processes_as_pay(logs, monkeypatch, jobs, core
     ([], "fork"),
 ])  # fmt: skip
 def test_processes_are_forked_where_no_client_has_threads(directories, method):
-    layout: Any = SimpleNamespace(partitions=[SimpleNamespace(directory=directory) for directory in directories])
+    layout: Any = SimpleNamespace(
+        partitions=[SimpleNamespace(segments=[SimpleNamespace(path=directory)]) for directory in directories]
+    )
     assert local._start_method(layout) == method

@@ -27,10 +27,10 @@ from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.dump_text.columns import DumpBatchColumns
 from kaudit.formats.dump_text.lines import DumpLines
-from kaudit.formats.dump_text.partial_rows import ROW_START
+from kaudit.formats.dump_text.partial_rows import ROW_START, looks_like_dump
 from kaudit.formats.dump_text.record_content import parse_printed_metadata, parse_printed_transaction
 from kaudit.formats.dump_text.rows import DumpRecord, DumpRow
-from kaudit.formats.dump_text.text import looks_like_dump, read_dump, read_dump_batches
+from kaudit.formats.dump_text.text import read_dump, read_dump_batches
 from kaudit.formats.errors import Damage, WireError
 from kaudit.formats.internal_topics.metadata_records import parse_metadata_record
 from kaudit.formats.internal_topics.record_schemas import parse_framed_record, parse_keyed_record

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from heapq import nsmallest
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.audits.coordinator.applications import Applications, AskedProducers
-from kaudit.broker.coordinator.transaction_metadata import why_illegal
+from kaudit.deferred import Deferred
 from kaudit.formats.errors import MissingContentError, WireError
-from kaudit.formats.internal_topics.transaction_state import coordinator_partition, parse_transaction_record
 from kaudit.formats.log.records import read_records
 from kaudit.model.coordinator import (
     CoordinatorEntry,
@@ -29,6 +28,15 @@ from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.listing import failure
 from kaudit.source.text import SegmentText
+
+if TYPE_CHECKING:
+    from kaudit.audits.coordinator import applications
+    from kaudit.broker.coordinator import transaction_metadata
+    from kaudit.formats.internal_topics import transaction_state
+else:
+    applications = Deferred("kaudit.audits.coordinator.applications")
+    transaction_metadata = Deferred("kaudit.broker.coordinator.transaction_metadata")
+    transaction_state = Deferred("kaudit.formats.internal_topics.transaction_state")
 
 TRANSACTION_STATE = "__transaction_state"
 _MAX_BATCH = 64 << 20
@@ -55,23 +63,26 @@ class CoordinatorReader:
         complete = bool(partitions) and partitions == set(range(count))
         entries: dict[int, CoordinatorEntry] = {}
         current: dict[str, CoordinatorEntry | None] = {}
-        asked = AskedProducers(wanted)
-        applications = Applications()
+        asked = applications.AskedProducers(wanted)
+        tables = applications.Applications()
         newest = -1
         for directory in directories:
             self.history.enter(directory)
             self.expired.enter(directory.partition)
-            applications.enter(directory.partition)
+            tables.enter(directory.partition)
             for offset, timestamp, record in self.records(directory):
                 newest = max(newest, timestamp)
                 asked.take(directory.partition, offset, timestamp, record)
-                applications.take(record)
+                tables.take(record)
                 self.history.take(offset, record)
                 self.expired.take(offset, timestamp, record)
                 if record.value is not None and record.value.version > 0:
                     self.has_flexible_value = True
                 # with the wrong number of partitions ids would lie elsewhere than where their hash says
-                complete = complete and coordinator_partition(record.transactional_id, count) == directory.partition
+                complete = (
+                    complete
+                    and transaction_state.coordinator_partition(record.transactional_id, count) == directory.partition
+                )
                 self._take(current, record, offset, wanted)
         self.history.leave()
         self.expired.leave()
@@ -87,8 +98,8 @@ class CoordinatorReader:
             complete=complete,
             newest_ms=newest,
             names=asked.names,
-            applications=applications.of(asked.names.values()),
-            connect_groups=applications.connect_groups,
+            applications=tables.of(asked.names.values()),
+            connect_groups=tables.connect_groups,
             commits=asked.commits,
             begun=asked.begun,
         )
@@ -149,7 +160,11 @@ class CoordinatorReader:
     def _decode(self, data: memoryview, directory: PartitionDirectory) -> Iterator[tuple[int, int, TransactionRecord]]:
         try:
             for record in read_records(data):
-                yield record.offset, record.timestamp, parse_transaction_record(record.key, record.value)
+                yield (
+                    record.offset,
+                    record.timestamp,
+                    transaction_state.parse_transaction_record(record.key, record.value),
+                )
         except WireError as error:
             self.unreadable.append(f"{directory.topic}-{directory.partition}: {error}")
 
@@ -210,7 +225,7 @@ class DecisionHistory(Struct):
         before = self._latest.get(record.transactional_id)
         self._latest[record.transactional_id] = _Known(offset, record.value)
         if before is not None:
-            reason = why_illegal(before.value, record.value)
+            reason = transaction_metadata.why_illegal(before.value, record.value)
             if reason is not None:
                 found = IllegalTransition(
                     record.transactional_id, before.offset, before.value, offset, record.value, reason

@@ -9,7 +9,7 @@ from contextlib import closing
 from itertools import islice
 from typing import NamedTuple
 
-from kaudit.audits.repeats.session_copies import merged_ranges
+from kaudit.audits.repeats.sessions import merged_ranges
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records

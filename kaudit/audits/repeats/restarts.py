@@ -18,8 +18,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.audits.repeats.session_copies import unlike_others
-from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session
+from kaudit.audits.repeats.sessions import PREDECESSORS, Handover, Session, unlike_others
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER
 from kaudit.formats.log.crc_algebra import records_crcs
 from kaudit.model.batch import Batches, concatenate

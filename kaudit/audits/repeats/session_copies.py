@@ -4,7 +4,7 @@ Where they may begin to be equal is known by whole batches (restarts.py), or by 
 searched for in the log before it where records are decoded.
 """
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from kaudit.audits.repeats.identities import CONTENT
-from kaudit.audits.repeats.sessions import Handover, Session
+from kaudit.audits.repeats.sessions import Handover, Session, merged_ranges, unlike_others
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import Record, read_records
@@ -329,20 +329,3 @@ def _repeated_epoch(reader: SessionReader, session: Session, copy: _Copy) -> Rep
 
 def _batches_of(records: Sequence[_Record]) -> list[BoundaryBatch]:
     return list({record.batch.position + (record.batch.segment << 40): record.batch for record in records}.values())
-
-
-def unlike_others(tail: Sequence[object], head: Sequence[object], length: int) -> int:
-    """Return how many of the first `length` of `head` are found once on either side: what is common around proves nothing."""
-    before, after = Counter(tail), Counter(head)
-    return sum(before[one] == after[one] == 1 for one in head[:length])
-
-
-def merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges of bytes ascending and apart."""
-    found: list[tuple[int, int]] = []
-    for start, stop in sorted(ranges):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], stop)
-        else:
-            found.append((start, stop))
-    return found

@@ -4,7 +4,8 @@ Only non-transactional sessions: what a transaction wrote and aborted is written
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
@@ -85,3 +86,20 @@ def _is_head(session: Session) -> bool:
 
 def _goes_on(batch: BoundaryBatch, first_sequence: int) -> bool:
     return first_sequence == (batch.last_sequence + 1) & MAX_SEQUENCE
+
+
+def unlike_others(tail: Sequence[object], head: Sequence[object], length: int) -> int:
+    """Return how many of the first `length` of `head` are found once on either side: what is common around proves nothing."""
+    before, after = Counter(tail), Counter(head)
+    return sum(before[one] == after[one] == 1 for one in head[:length])
+
+
+def merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges of bytes ascending and apart."""
+    found: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], stop)
+        else:
+            found.append((start, stop))
+    return found

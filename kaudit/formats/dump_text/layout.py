@@ -20,6 +20,8 @@ from kaudit.formats.dump_text.rows import (
     DumpTimeIndexEntry,
 )
 
+ROW_STARTS: Final = (b"baseOffset: ", b"| offset: ", b"offset: ", b"producerId: ", b"version: ", b"timestamp: ")
+
 TIMESTAMP_TYPES: Final = (b"CreateTime", b"LogAppendTime", b"NoTimestampType")
 # Where the pairs end: from here on a line is free text.
 TAIL_NAMES: Final = (b"headerKeys:", b"key:", b"payload:", b"endTxnMarker:", b"controlType:")

@@ -9,7 +9,7 @@ from copy import copy
 from typing import Final
 
 from kaudit.formats.dump_text.columns import DumpBatchColumns
-from kaudit.formats.dump_text.layout import Layout, has_open_header_keys, learn
+from kaudit.formats.dump_text.layout import ROW_STARTS, Layout, has_open_header_keys, learn
 from kaudit.formats.dump_text.other_lines import MAX_LINE_BYTES, note_of, other_row
 from kaudit.formats.dump_text.partial_rows import cut_row, expects_batch, fits_sizes, is_whole, joined, says_more
 from kaudit.formats.dump_text.rows import (
@@ -33,7 +33,6 @@ _MAX_DOUBTS: Final = 256
 _MAX_AHEAD: Final = 64
 """Lines after the end of a record's text by its size in which a row is looked for that follows from those before it."""
 _MANY_IN_LINE: Final = 2
-ROW_STARTS: Final = (b"baseOffset: ", b"| offset: ", b"offset: ", b"producerId: ", b"version: ", b"timestamp: ")
 
 _Line = tuple[int, bytes]
 

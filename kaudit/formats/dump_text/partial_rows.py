@@ -7,8 +7,18 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kaudit.formats.dump_text.layout import KNOWN_NAMES, TABLES, TAIL_NAMES, TIMESTAMP_TYPES, pairs_of
+from kaudit.formats.dump_text.layout import (
+    KNOWN_NAMES,
+    ROW_STARTS,
+    TABLES,
+    TAIL_NAMES,
+    TIMESTAMP_TYPES,
+    learn,
+    pairs_of,
+)
+from kaudit.formats.dump_text.other_lines import FILE_START, OFFSET_STARTS
 from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpDataRow, DumpOffsetIndexEntry, DumpRecord
+from kaudit.formats.plain_text.forms import PLAIN, form_of, plain_block
 
 _ROW: Final = re.compile(
     rb"(?P<batch>baseOffset: -?[0-9])|\| offset: -?[0-9]|offset: [0-9]+ position: [0-9]+ [A-Za-z]"
@@ -125,4 +135,21 @@ def fits_sizes(row: DumpDataRow) -> bool:
         isinstance(row, DumpRecord)
         and (row.key is None or len(row.key) == row.key_size)
         and (row.payload is None or len(row.payload) == row.value_size)
+    )
+
+
+_PROBE_BYTES: Final = 1 << 16
+_PROBE_LINES: Final = 20
+
+
+def looks_like_dump(data: bytes) -> bool:
+    """Return whether a file's first 20 lines have a row or a `Dumping` header of kafka-dump-log, in any form (`form_of`)."""
+    form = form_of(data, ROW_START)
+    if form != PLAIN:
+        lines = plain_block(data[form.mark : _PROBE_BYTES], form).split(b"\n", _PROBE_LINES)
+        return any(map(begins_row, lines[:_PROBE_LINES]))
+    lines = data[:_PROBE_BYTES].split(b"\n", _PROBE_LINES)[:_PROBE_LINES]
+    return any(
+        line.startswith((FILE_START, *OFFSET_STARTS)) or (line.startswith(ROW_STARTS) and learn(line) is not None)
+        for line in lines
     )

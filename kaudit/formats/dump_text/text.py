@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from kaudit.formats.dump_text.columns import DumpBatchColumns, Int64Column, parse_block, shapes
 from kaudit.formats.dump_text.layout import learn
-from kaudit.formats.dump_text.lines import ROW_STARTS, DumpLines
-from kaudit.formats.dump_text.other_lines import FILE_START, MAX_LINE_BYTES, OFFSET_STARTS
-from kaudit.formats.dump_text.partial_rows import ROW_START, begins_row, is_whole
+from kaudit.formats.dump_text.lines import DumpLines
+from kaudit.formats.dump_text.other_lines import MAX_LINE_BYTES
+from kaudit.formats.dump_text.partial_rows import is_whole
 from kaudit.formats.dump_text.rows import DumpBatch, DumpRecord, DumpRow
-from kaudit.formats.plain_text.forms import PLAIN, form_of, plain_block
 
 _RECORD_LINE: Final = b"\n| offset: "
 _KEY_BYTES: Final = len(b" key: ")
@@ -191,23 +190,6 @@ def _by_shape(lines: DumpLines, text: bytes, numbers: range | Int64Column) -> It
             yield block
         else:
             yield from lines.feed_numbered(zip(map(int, run), text[start : end - 1].split(b"\n"), strict=True))
-
-
-_PROBE_BYTES: Final = 1 << 16
-_PROBE_LINES: Final = 20
-
-
-def looks_like_dump(data: bytes) -> bool:
-    """Return whether a file's first 20 lines have a row or a `Dumping` header of kafka-dump-log, in any form (`form_of`)."""
-    form = form_of(data, ROW_START)
-    if form != PLAIN:
-        lines = plain_block(data[form.mark : _PROBE_BYTES], form).split(b"\n", _PROBE_LINES)
-        return any(map(begins_row, lines[:_PROBE_LINES]))
-    lines = data[:_PROBE_BYTES].split(b"\n", _PROBE_LINES)[:_PROBE_LINES]
-    return any(
-        line.startswith((FILE_START, *OFFSET_STARTS)) or (line.startswith(ROW_STARTS) and learn(line) is not None)
-        for line in lines
-    )
 
 
 def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

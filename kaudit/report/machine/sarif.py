@@ -7,7 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit import __version__
-from kaudit.checks.check import HEADINGS, Check
+from kaudit.checks.check import Check
+from kaudit.checks.listed import HEADINGS
 from kaudit.checks.registry import CHECKS
 from kaudit.installation import information_uri
 from kaudit.model.evidence_parts import BatchEvidence

@@ -2,20 +2,26 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from kaudit.bugs import bug as bugs
 from kaudit.bugs.bug import Bug, Trait
 from kaudit.bugs.reports import Report
-from kaudit.checks import check as checks
-from kaudit.checks.check import Check
+from kaudit.checks import listed as checks
+from kaudit.checks.listed import Listed
+from kaudit.deferred import Deferred
 from kaudit.explanations.catalogue import Entry, Kind, Subject, error_title, sections_of
 from kaudit.formats.protocol_errors import ProtocolError
 from kaudit.model.json_record import json_value
 from kaudit.report.console import Console, Style
-from kaudit.report.json_documents import pretty
 from kaudit.report.text.formatting import SEVERITY_STYLE
+
+if TYPE_CHECKING:
+    from kaudit.report import json_documents
+else:
+    json_documents = Deferred("kaudit.report.json_documents")
 
 _READABLE = 100
 """Most columns of a page, in a pipe too: wider prose is hard to read."""
@@ -29,7 +35,7 @@ def entry_page(found: Sequence[Entry], console: Console) -> str:
     entry, *others = found
     subject = entry.subject
     title, subtitle, style = f"{entry.id} {entry.title}", "", None
-    if isinstance(subject, Check):
+    if isinstance(subject, Listed):
         title, subtitle = f"{subject.code} {subject.name}", f"{severity_text(subject)} (since {subject.since})"
         style = SEVERITY_STYLE[subject.severity]
     elif isinstance(subject, Bug):
@@ -48,9 +54,9 @@ def entry_page(found: Sequence[Entry], console: Console) -> str:
 
 def _documentation(subject: Subject) -> Mapping[str, str]:
     """Return the texts of a subject's page under their headings, in order."""
-    if isinstance(subject, Check | Bug):
+    if isinstance(subject, Listed | Bug):
         documentation = subject.documentation()
-        headings = checks.HEADINGS if isinstance(subject, Check) else bugs.HEADINGS
+        headings = checks.HEADINGS if isinstance(subject, Listed) else bugs.HEADINGS
         return {heading: documentation[heading] for heading in headings}
     return sections_of(subject)
 
@@ -101,7 +107,7 @@ def entry_reference(entry: Entry) -> str:
 def entry_document(found: Sequence[Entry]) -> str:
     """Return the page of the first entry as JSON, with the names of the others."""
     entry, *others = found
-    return pretty(
+    return json_documents.pretty(
         {
             "schema": f"kaudit.{entry.kind.value}/1",
             **_fields(entry.subject),
@@ -131,13 +137,13 @@ def entry_list_document(found: Sequence[Entry]) -> str:
         f"{kind.value}s": [dict(_fields(entry.subject)) for entry in found if entry.kind is kind] for kind in Kind
     }
     if all(entry.kind is Kind.CHECK for entry in found):
-        return pretty({"schema": "kaudit.checks/1", "checks": by_kind["checks"]})
+        return json_documents.pretty({"schema": "kaudit.checks/1", "checks": by_kind["checks"]})
     names = [{"kind": entry.kind.value, "id": entry.id, "title": entry.title} for entry in found]
-    return pretty({"schema": "kaudit.explanations/1", "found": names, **by_kind})
+    return json_documents.pretty({"schema": "kaudit.explanations/1", "found": names, **by_kind})
 
 
 def _fields(subject: Subject) -> Mapping[str, object]:
-    if isinstance(subject, Check):
+    if isinstance(subject, Listed):
         return _check(subject)
     return (
         _bug(subject)
@@ -150,7 +156,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE].rpartition(' ')[0]} ..."
 
 
-def check_list(listed: Iterable[Check], console: Console) -> str:
+def check_list(listed: Iterable[Listed], console: Console) -> str:
     """Return checks, one a line, by family."""
     lines: list[str] = []
     listed = list(listed)
@@ -175,17 +181,17 @@ def bug_list(listed: Sequence[Bug], console: Console) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def check_list_document(listed: Iterable[Check]) -> str:
+def check_list_document(listed: Iterable[Listed]) -> str:
     """Return checks as JSON."""
-    return pretty({"schema": "kaudit.checks/1", "checks": list(map(_check, listed))})
+    return json_documents.pretty({"schema": "kaudit.checks/1", "checks": list(map(_check, listed))})
 
 
 def bug_list_document(listed: Iterable[Bug]) -> str:
     """Return bugs as JSON."""
-    return pretty({"schema": "kaudit.bugs/1", "bugs": list(map(_bug, listed))})
+    return json_documents.pretty({"schema": "kaudit.bugs/1", "bugs": list(map(_bug, listed))})
 
 
-def severity_text(check: Check) -> str:
+def severity_text(check: Listed) -> str:
     """Return `error; warning in the last segment`."""
     return check.severity.value + (f"; {check.severity_note}" if check.severity_note else "")
 
@@ -195,7 +201,7 @@ def versions_text(bug: Bug) -> str:
     return f"{bug.affected_text}; {f'fixed in {bug.fixed_text}' if bug.fixed_in else 'no fix known'}"
 
 
-def _check(check: Check) -> Mapping[str, object]:
+def _check(check: Listed) -> Mapping[str, object]:
     names = ("code", "name", "severity", "severity_note", "summary", "since")
     return {name: json_value(getattr(check, name)) for name in names}
 

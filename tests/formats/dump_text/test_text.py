@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kaudit.formats.dump_text import lines as dump_lines
 from kaudit.formats.dump_text import other_lines
 from kaudit.formats.dump_text import text as dump_text
+from kaudit.formats.dump_text.partial_rows import looks_like_dump
 from kaudit.formats.dump_text.rows import (
     DumpAbortedTransaction,
     DumpBatch,
@@ -21,7 +22,7 @@ from kaudit.formats.dump_text.rows import (
     DumpTimeIndexEntry,
     NoteKind,
 )
-from kaudit.formats.dump_text.text import looks_like_dump, read_dump
+from kaudit.formats.dump_text.text import read_dump
 from kaudit.formats.log.control import read_control_records
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
 from kaudit.formats.log.records import read_records
