@@ -1,5 +1,6 @@
 """Modules that are imported when something of them is first used: most scans use none of them, and each costs every start."""
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -14,4 +15,4 @@ class Deferred:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - anything a module holds
-        return getattr(import_module(self._module), name)
+        return getattr(sys.modules.get(self._module) or import_module(self._module), name)
