@@ -3,7 +3,7 @@
 import pytest
 
 from tests.checks.sidefiles.tiered import account_of, of_remote_segments, recorded, scanned, shown
-from tests.remote_log import DELETED, STARTED, TieredLog
+from tests.remote_log import DELETED, FINISHED, STARTED, TieredLog, begun, segment_id, updated
 
 
 @pytest.mark.parametrize("name", ["tiered-holes", "tiered-holes-4.3"])
@@ -64,3 +64,30 @@ def test_without_a_checkpoint_the_remote_segments_say_where_the_log_begins(tmp_p
     account = account_of(directory)
     assert (account.log_start_offset, account.log_start_source) == (5, "__remote_log_metadata")
     assert account.offsets == {"data": 10, "remote": 15, "retention": 5}
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\1\0", b"\1\0\1" + bytes(80), b"\1\7\0", b"\1\1\0\7orders", b"\x09" * 40])
+def test_a_record_that_cannot_be_read_is_named_and_makes_a_hole_uncertain(damaged, tmp_path):
+    tiered = TieredLog(20, 30).copied(1, 0, 9).copied(2, 15, 19)
+    tiered.records.append(damaged)
+    directory = tiered.write(tmp_path)
+    assert shown(directory) == [("KA510", "warning", 10, 14)]
+    notes = [each for each in scanned(directory).not_audited if "__remote_log_metadata-0 at offset 4" in each.reason]
+    assert len(notes) == 1
+
+
+def test_numbers_that_no_broker_writes_end_no_scan(tmp_path):
+    """Offsets beyond all limits, epochs that fall, an update of a segment that nobody began, a state of a release to come."""
+    huge = (1 << 63) - 1
+    tiered = TieredLog(20, 30)
+    tiered.records += [
+        begun(segment_id(1), (huge, -huge), {0: 0}),
+        begun(segment_id(2), (0, huge), {3: 19, 0: 5, -7: -1}),
+        begun(segment_id(3), (-huge, 9), {}),
+        *(updated(segment_id(number), FINISHED) for number in range(1, 5)),
+        updated(segment_id(3), 77),
+    ]
+    result = scanned(tiered.write(tmp_path))
+    assert {each.code for each in of_remote_segments(result)} <= {"KA510", "KA512", "KA514", "KA515"}
+    (account,) = [each for each in result.coverage if each.topic == "orders"]
+    assert sum(account.offsets.values()) == account.log_end_offset

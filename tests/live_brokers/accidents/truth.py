@@ -1,10 +1,12 @@
 """What is true of an accident by the producers' acknowledgements and a consumer, as truth.json keeps it."""
 
+import os
 from pathlib import Path
 
 import msgspec
 
-DATA = Path(__file__).parents[2] / "data" / "accidents"
+DATA = Path(os.environ.get("KAUDIT_ACCIDENTS", Path(__file__).parents[2] / "data" / "accidents"))
+"""Where recordings are kept; `.ci/full tiering` makes fresh ones elsewhere."""
 TRUTH = DATA / "truth.json"
 
 
