@@ -17,7 +17,7 @@ from kaudit.cli.request import audit_request
 from kaudit.cli.settings import Settings
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
-from kaudit.diff.records.group_offsets import committed_offsets, offsets_file, translated
+from kaudit.diff.records.group_offsets import committed_offsets, offsets_file, read_again, translated
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.engines.record_ledger import LOCAL_RECORDS, LedgerRequest, RecordEngine, record_ledger
@@ -117,6 +117,9 @@ def _write_offsets(result: LedgerResult, groups: Sequence[str], options: ScanOpt
             raise UsageError(f"--translate-group {group}: __consumer_offsets of the source has no commit of it")
     found = list(translated(result.ledgers, commits))
     write_pieces(file, offsets_file(found, with_group=len(groups) > 1))
+    for offset, records in read_again(result.ledgers, found):
+        text = f"group {offset.group} is given {records:,} records of {offset.topic}-{offset.partition} from offset {offset.offset} on that are there again"
+        sys.stderr.write(f"kaudit: {visible(text)}\n")
     topics = {commit.topic for commit in commits} - {ledger.source for ledger in result.ledgers}
     for text in [*unread, *(f"{topic}: was not compared, its offsets are not translated" for topic in sorted(topics))]:
         sys.stderr.write(f"kaudit: {visible(text)}\n")

@@ -35,6 +35,7 @@ from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.ledger import LedgerResult, TopicLedger
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.identity.grammar import Of
 from kaudit.reading.record_content import mixed
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import PathNotFoundError, discover
@@ -311,6 +312,11 @@ def _has_brokers_times(ledger: TopicLedger) -> bool:
     return bool(ledger.source_counts.appended_times or ledger.target_counts.appended_times)
 
 
+def _may_differ_in_headers(ledger: TopicLedger) -> bool:
+    """Return whether each side has records of its own: a mirror may have added headers to them."""
+    return bool((ledger.missing or ledger.pending) and (ledger.only_in_target or ledger.ahead))
+
+
 class _Run(Struct, frozen=True):
     """A comparison under way."""
 
@@ -323,7 +329,7 @@ class _Run(Struct, frozen=True):
     def compared(
         self, comparison: Comparison
     ) -> tuple[tuple[Sequence[ReadPartition], Sequence[ReadPartition]], list[TopicLedger]]:
-        """Compare; some pairs once more: without timestamps that brokers have set, and whole where windows turn out to prove nothing."""
+        """Compare; some pairs once more: without timestamps that brokers have set or headers that differ, and whole where windows turn out to prove nothing."""
         if self.request.window_ms is not None:
             comparison = replace(comparison, narrowed=self._narrowed(comparison, self.request.window_ms))
         assembly, ledgers = self._compare(comparison, "first")
@@ -336,11 +342,21 @@ class _Run(Struct, frozen=True):
         for index, ledger in self._again(whole, crossing, "whole"):
             ledgers[index] = replace(ledger, windows=ledgers[index].windows)
         appended = {index for index, one in enumerate(ledgers) if _has_brokers_times(one) and not self.request.given}
-        identity = comparison.reader.identity.without_timestamp()
+        identity = comparison.reader.identity.without(Of.TIMESTAMP)
         untimed = replace(whole, reader=replace(comparison.reader, identity=identity))
         for index, ledger in self._again(untimed, appended, "untimed"):
             windows = ledgers[index].windows
             ledgers[index] = replace(ledger, windows=windows and replace(windows, compared_whole=_BROKERS_TIMES))
+        others = {index for index, one in enumerate(ledgers) if _may_differ_in_headers(one) and not self.request.given}
+        for name, same, chosen in (("headless", whole, others - appended), ("bare", untimed, others & appended)):
+            identity = same.reader.identity.without(Of.HEADERS)
+            for index, ledger in self._again(
+                replace(same, reader=replace(same.reader, identity=identity)), chosen, name
+            ):
+                more, windows = ledger.matched - ledgers[index].matched, ledgers[index].windows
+                if more > 0:
+                    windows = windows and replace(windows, compared_whole=_OTHER_HEADERS)
+                    ledgers[index] = replace(ledger, windows=windows, but_for_headers=more)
         return assembly.read, ledgers
 
     def _narrowed(self, comparison: Comparison, window_ms: int) -> Narrowed:
@@ -362,3 +378,4 @@ class _Run(Struct, frozen=True):
 
 
 _BROKERS_TIMES = "brokers have set the timestamps"
+_OTHER_HEADERS = "copies have other headers"

@@ -71,7 +71,10 @@ class MappedRange(NamedTuple):
 
 
 class PartitionPair(JsonRecord, frozen=True):
-    """Records that a partition of the source and one of the target have in common, with their first and last offsets."""
+    """Records that a partition of the source and one of the target have in common, with their first and last offsets.
+
+    The logs' own first records are at `source_begins` and `target_begins`.
+    """
 
     source_partition: int
     target_partition: int
@@ -80,6 +83,8 @@ class PartitionPair(JsonRecord, frozen=True):
     source_last_offset: int
     target_first_offset: int
     target_last_offset: int
+    source_begins: int
+    target_begins: int
 
 
 class SideCounts(JsonRecord, frozen=True):
@@ -140,7 +145,7 @@ class TopicLedger(JsonRecord, frozen=True):
     not in the source, `out_of_order` change their order within a key.
     No differences: `pending` records of the source come after the last that both have, `ahead` ones of the target after it; `expired` and
     `older` ones lie before the first record of the other side, where retention or DeleteRecords has removed the other side's; `cleaned` ones may have
-    been removed by the other side's log cleaner. `counted_only` are records with so many equal ones that they were counted and not placed.
+    been removed by the other side's log cleaner. `but_for_headers` of those matched have other headers in the target. `counted_only` are records with so many equal ones that they were counted and not placed.
     """
 
     source: str
@@ -160,6 +165,7 @@ class TopicLedger(JsonRecord, frozen=True):
     older: int = 0
     cleaned: int = 0
     counted_only: int = 0
+    but_for_headers: int = 0
     partitions: Sequence[PartitionPair] = ()
     missing_ranges: Sequence[RecordRange] = ()
     repeated_ranges: Sequence[RepeatedRange] = ()

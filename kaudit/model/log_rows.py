@@ -123,22 +123,3 @@ class NonIdempotentBatch(NamedTuple):
     segment: Int32
     regresses: Bool
     """Its base timestamp is lower than that of the one before it."""
-
-
-class Content(NamedTuple):
-    """A batch of data, or one of its records, reduced to numbers of 64 bits: equal ones are equal by all likelihood."""
-
-    offset: Int64
-    """Offset of the first record."""
-    content: Int64
-    """Digest of the content: the bytes of a batch's records as stored, or key, value and headers of a record."""
-    identity: Int64
-    """Producer id, epoch and first sequence; 0 without them."""
-    key: Int64
-    """Digest of a record's key; 0 for a batch, and where the key is null."""
-    transaction_of: Int64
-    """The producer id of a transactional batch, -1 of others."""
-    records: Int32
-    position: Int64
-    size: Int32
-    segment: Int32

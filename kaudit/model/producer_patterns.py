@@ -138,10 +138,6 @@ class RepeatedSession(Struct, frozen=True):
     same_times: bool
     previous: BoundaryBatch
     batch: BoundaryBatch
-    copied: Sequence[BoundaryBatch] = ()
-    """The batches kept that hold copied records, the first being `previous`."""
-    again: Sequence[BoundaryBatch] = ()
-    """The batches kept that hold the copies, the first being `batch`."""
 
 
 class RepeatedEpoch(Struct, frozen=True):

@@ -42,8 +42,11 @@ _ANOMALIES = frozenset(
 """Observations that a second writer's batches cause."""
 
 
-def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
-    """Read again the places where records may be repeated or two writers shared a producer id; keep the confirmed ones."""
+def find_repeats(partition: PartitionAudit, open_source: OpenSource, most_bytes: int | None = None) -> None:
+    """Read again the places where records may be repeated or two writers shared a producer id; keep the confirmed ones.
+
+    Where records are decoded, all of the log before a session is searched for its first record, or at most so many bytes.
+    """
     directory, reads = partition.directory, FailedReads(open_source)
     partition.repeats = without_equal_records(partition.repeats, directory, reads)
     if copies := partition.repeats.repeated:
@@ -51,9 +54,8 @@ def find_repeats(partition: PartitionAudit, open_source: OpenSource) -> None:
         partition.repeats = replace(partition.repeats, regrouped=again)
     sessions, places = partition.sessions, None
     if sessions:
-        places = session_copies.places_before(
-            sessions, directory, reads, identities.TopicIdentities(None, reads).of(directory)
-        )
+        identity = identities.TopicIdentities(None, reads).of(directory)
+        places = session_copies.places_before(sessions, directory, reads, identity, most_bytes)
         partition.sessions_not_exhausted = places.not_exhausted
     else:
         sessions = handovers(partition.restarts, directory, reads)

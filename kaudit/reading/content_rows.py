@@ -1,18 +1,18 @@
-"""Records of batches of any magic, read again, and the rows that say what each of them is, apart from its place."""
+"""Records of batches of any magic, read again."""
 
 from collections.abc import Iterator
 
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
-from kaudit.model.dtypes import dtype_of
-from kaudit.model.log_rows import Content
+from kaudit.model.batch import Batches
 from kaudit.reading.batch_content import MAX_BATCH_BYTES
 from kaudit.reading.record_content import hashes
 from kaudit.source.bytes import ByteSource
 
-CONTENT = dtype_of(Content)
 NO_KEY = 0
+_AT_ONCE = 4 << 20
+"""Bytes of batches that are decoded together."""
 
 
 def read_batch(source: ByteSource, position: int, size: int) -> memoryview:
@@ -23,6 +23,25 @@ def read_batch(source: ByteSource, position: int, size: int) -> memoryview:
     if source.read_into(position, data) < size:
         raise ValueError("truncated since it was found")
     return data
+
+
+def read_batches(source: ByteSource, batches: Batches) -> Iterator[tuple[list[int], list[memoryview]]]:
+    """Yield the numbers and the bytes of batches, some at once; those that cannot be read are left out."""
+    numbers: list[int] = []
+    data: list[memoryview] = []
+    room = _AT_ONCE
+    for number, (position, size) in enumerate(zip(batches["position"].tolist(), batches["size"].tolist(), strict=True)):
+        try:
+            data.append(read_batch(source, position, size))
+        except ValueError:
+            continue
+        numbers.append(number)
+        room -= size
+        if room <= 0:
+            yield numbers, data
+            numbers, data, room = [], [], _AT_ONCE
+    if numbers:
+        yield numbers, data
 
 
 def records_of(batch: memoryview) -> Iterator[Record | LegacyRecord]:

@@ -100,6 +100,10 @@ class _GroupLogs:
         return read
 
 
+SEARCHED_BYTES = 256 << 20
+"""Of the log before a session that began, in which its first record is searched for at every look."""
+
+
 class LiveAudit:
     """Turns what was read of partitions into a scan's result, as often as wanted."""
 
@@ -123,7 +127,7 @@ class LiveAudit:
 
     def prepare(self, part: PartitionAudit) -> None:
         """Look for repeats in a partition that has grown, which reads some of it again."""
-        find_repeats(part, self._open)
+        find_repeats(part, self._open, SEARCHED_BYTES)
 
     def read_blocks(self, layout: Layout, *, at_once: bool) -> None:
         """Read the histories of producer id blocks again, if it is time."""

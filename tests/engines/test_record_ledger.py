@@ -136,6 +136,82 @@ def test_what_retention_removed_is_no_difference(tmp_path, bases, source, target
     assert {name: getattr(found, name) for name in names if getattr(found, name)} == expected
 
 
+def headed(records: Sequence[Rec], header: bytes | None, **more: Any) -> list[bytes]:
+    """Batches of one record each, with a header if one is given."""
+    headers = [] if header is None else [(b"mirrored", header)]
+    return [
+        encoders.batch([encoders.record(0, time, key, value, headers)], at, **more)
+        for at, (key, value, time) in enumerate(records)
+    ]
+
+
+def test_copies_with_added_headers_are_the_same_but_for_these(tmp_path):
+    sent = [rec(number) for number in range(9)]
+    log(tmp_path / "source", "t-0", headed(sent, None))
+    log(tmp_path / "target", "t-0", headed(sent[:4] + sent[5:] + sent[6:8], b"a"))
+    found = ledger_of(tmp_path)
+    assert (found.identity, found.matched, found.but_for_headers) == ("key,value,timestamp", 8, 8)
+    assert (spans(found.missing_ranges), spans(found.repeated_ranges)) == ([(4, 4, 1)], [(8, 9, 2)])
+    assert ledger_of(tmp_path, identity="key,value,headers,timestamp").matched == 0
+
+
+def test_records_of_each_side_that_others_lack_are_compared_with_their_headers(tmp_path):
+    log(tmp_path / "source", "t-0", headed([rec(number) for number in (0, 1, 2, 3)], b"a"))
+    log(tmp_path / "target", "t-0", headed([rec(number) for number in (0, 9, 2, 3)], b"a"))
+    found = ledger_of(tmp_path)
+    assert (found.identity, found.but_for_headers) == ("key,value,headers,timestamp", 0)
+    assert (found.matched, found.missing, found.only_in_target) == (3, 1, 1)
+
+
+def test_headers_that_differ_under_the_brokers_times(tmp_path):
+    sent = [rec(number) for number in range(3)]
+    log(tmp_path / "source", "t-0", headed(sent, None))
+    log(tmp_path / "target", "t-0", headed(sent, b"a", flags=8, max_timestamp=5_000))
+    found = ledger_of(tmp_path)
+    assert (found.identity, found.matched, found.but_for_headers) == ("key,value", 3, 3)
+
+
+def test_rows_that_one_statement_wrote_are_several_records(tmp_path):
+    """debezium/debezium #7531: the rows of a COPY into a table without a key have one place in the database's log."""
+    rows = [b'{"op":"c","after":{"a":%d},"source":{"lsn":5}}' % number for number in range(4)]
+    for side, own in (("source", rows), ("target", [rows[0], rows[2], rows[3]])):
+        log(tmp_path / side, "t-0", batches_of([(None, row, 0) for row in own]))
+    found = ledger_of(tmp_path, identity="debezium")
+    assert (found.matched, spans(found.missing_ranges)) == (3, [(1, 1, 1)])
+
+
+@pytest.mark.parametrize(
+    ("base", "cause"),
+    [
+        # a mirror that goes on at the offset it had reached, 4, in the topic that was created again
+        (0, "created again"),
+        # a mirror whose offset was gone when it went on, and that began with the newest records
+        (100, "paused longer than the source's retention"),
+    ],
+)
+def test_why_a_mirror_left_out_the_first_records(tmp_path, base, cause):
+    before = [rec(number) for number in range(4)]
+    now = [rec(number) for number in range(10, 20)]
+    log(tmp_path / "source", "orders-0", batches_of(now, base=base), base)
+    log(tmp_path / "target", "orders-0", batches_of(before + now[4:]))
+    with compared(tmp_path) as result:
+        (missing,) = (each for each in result.scan.findings if each.code == "KA705")
+        others = [each for each in result.scan.findings if each.code == "KA708"]
+    assert (missing.offset, missing.last_offset) == (base, base + 3)
+    assert cause in missing.explanations[0].cause
+    assert f"the source begins at offset {base}" in missing.explanations[0].speaks_for[0]
+    assert ["created again" in each.explanations[0].cause for each in others] == ([True] if base == 0 else [])
+
+
+def test_a_mirror_that_lost_its_first_records_was_not_paused(tmp_path):
+    sent = [rec(number) for number in range(10)]
+    log(tmp_path / "source", "orders-0", batches_of(sent))
+    log(tmp_path / "target", "orders-0", batches_of(sent[4:]))
+    with compared(tmp_path) as result:
+        (missing,) = (each for each in result.scan.findings if each.code == "KA705")
+    assert not any("created again" in each.cause or "paused" in each.cause for each in missing.explanations)
+
+
 def test_order_counts_within_a_key_alone(tmp_path):
     sent = [(b"a", b"1", 0), (b"b", b"2", 0), (b"a", b"3", 0), (None, b"4", 0), (None, b"5", 0)]
     log(tmp_path / "source", "t-0", batches_of(sent))

@@ -15,7 +15,7 @@ from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batch, records_of
 from kaudit.reading.identity.columns import IdentityReader
-from kaudit.reading.identity.grammar import Of, Part, parse_identity_in_log
+from kaudit.reading.identity.grammar import Of, Part, parse_identity
 from kaudit.reading.identity.parts import AnyRecord, PartReader, decode_payload, position_of
 from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory
@@ -41,7 +41,7 @@ class TopicIdentities:
     def __init__(self, given: str | None, open_source: OpenSource, reader: IdentityReader | None = None) -> None:
         """Raises UsageError for an identity that there is not."""
         if given is not None:
-            parse_identity_in_log(given)
+            parse_identity(given)
         self._given = given
         self._open = open_source
         self._reader = IdentityReader() if reader is None else reader
@@ -60,25 +60,28 @@ class TopicIdentities:
 
     def reader(self, directory: PartitionDirectory) -> IdentityReader:
         """Return what reads the identities of a partition."""
-        return replace(self._reader, identity=parse_identity_in_log(self.of(directory)))
+        return replace(self._reader, identity=parse_identity(self.of(directory)))
 
 
 def plain_identity(sample: Sequence[AnyRecord]) -> str:
     """Return the identity that these records, one at least, plainly have."""
     values = [record for record in sample if record.value is not None]
     for identity in (_DEBEZIUM, _CLOUD_EVENTS):
-        reader = PartReader(parse_identity_in_log(identity))
+        reader = PartReader(parse_identity(identity))
         if values and all(reader.read(record) is not None for record in values):
             return identity
     ids = {_header(record, b"id") for record in sample}
-    if None not in ids and len(ids) >= _MIN_IDS and len(ids) == len({(record.key, record.value) for record in sample}):
+    events = {(_header(record, b"id"), record.key, record.value) for record in sample}
+    if (
+        None not in ids and len(ids) >= _MIN_IDS and len(ids) == len(events)
+    ):  # an id of another kind has several contents
         return _OUTBOX
     return CONTENT
 
 
 def is_content(identity: str) -> bool:
     """Whether what a record says is compared, and nothing that its writer made unique."""
-    found = parse_identity_in_log(identity)
+    found = parse_identity(identity)
     return found.is_whole and all(Part(Of.VALUE) in choice for choice in found.choices)
 
 

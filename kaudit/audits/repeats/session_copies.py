@@ -10,6 +10,7 @@ from contextlib import closing
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from kaudit.audits.repeats.identities import CONTENT
 from kaudit.audits.repeats.sessions import Handover, Session, merged_ranges, unlike_others
@@ -22,9 +23,9 @@ from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
+from kaudit.reading.content_rows import read_batches
 from kaudit.reading.identity.columns import IdentityReader
-from kaudit.reading.identity.contents import record_contents
-from kaudit.reading.identity.grammar import Identity, parse_identity_in_log
+from kaudit.reading.identity.grammar import parse_identity
 from kaudit.reading.identity.parts import PartReader
 from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes, content_of
 from kaudit.reading.run_batches import boundary_batches
@@ -33,8 +34,6 @@ from kaudit.source.layout import PartitionDirectory
 
 MIN_RECORDS = 3
 """Fewer equal records in a row may be chance, unless their timestamps are equal too."""
-SEARCHED_BYTES = 256 << 20
-"""Of the log before a session, in which its first record is searched for."""
 FOLLOWED_BYTES = 256 << 20
 """Read of one partition where records are compared side by side."""
 _PLACES = 8
@@ -81,10 +80,14 @@ class _Copy(Struct):
 
 
 def places_before(
-    handovers: Sequence[Handover], directory: PartitionDirectory, open_source: OpenSource, identity: str
+    handovers: Sequence[Handover],
+    directory: PartitionDirectory,
+    open_source: OpenSource,
+    identity: str,
+    most_bytes: int | None = None,
 ) -> Places:
-    """Search the log before each session for its first record, in one reading."""
-    reader = IdentityReader(parse_identity_in_log(identity))
+    """Search the log before each session for its first record, in one reading: all of it, or at most so many bytes."""
+    reader = IdentityReader(parse_identity(identity))
     wanted: defaultdict[int, list[int]] = defaultdict(list)
     ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     not_exhausted = 0
@@ -94,8 +97,8 @@ def places_before(
         columns, _ = reader.columns([] if data is None else [data])
         if not len(columns.offsets):
             continue
-        wanted[int(columns.identities.astype(np.uint64)[:1, 0].view(np.int64)[0])].append(number)
-        room = SEARCHED_BYTES
+        wanted[int(columns.identities[0, 0])].append(number)
+        room = sum(segment.size for segment in directory.segments) if most_bytes is None else most_bytes
         for segment in range(first.segment, -1, -1):
             stop = first.position if segment == first.segment else directory.segments[segment].size
             ranges[segment].append((max(stop - room, 0), stop))
@@ -104,10 +107,9 @@ def places_before(
                 break
         not_exhausted += room < 0
     found: defaultdict[tuple[int, int, int], deque[Place]] = defaultdict(lambda: deque(maxlen=_PLACES))
+    contents = np.array(list(wanted), dtype=np.uint64)
     try:
-        for batch, producer, content, offset in _hits(
-            ranges, np.array(list(wanted)), directory, open_source, reader.identity
-        ):
+        for batch, producer, content, offset in _hits(ranges, contents, directory, open_source, reader):
             for number in wanted[content]:
                 if batch.last_offset < handovers[number].session.first_offset:
                     found[number, *producer].append((batch, offset))
@@ -118,12 +120,12 @@ def places_before(
 
 def _hits(
     ranges: Mapping[int, list[tuple[int, int]]],
-    wanted: np.ndarray,
+    wanted: NDArray[np.uint64],
     directory: PartitionDirectory,
     open_source: OpenSource,
-    identity: Identity,
+    reader: IdentityReader,
 ) -> Iterator[tuple[BoundaryBatch, tuple[int, int], int, int]]:
-    """Yield the records with a wanted content: batch, producer id and epoch, content, offset."""
+    """Yield the records with a wanted first half of an identity: batch, producer id and epoch, this half, offset."""
     for segment, own in sorted(ranges.items()):
         file = directory.segments[segment]
         if file.text is not None:
@@ -133,16 +135,15 @@ def _hits(
                 begin = boundary_from(source, start, file.size) if start else 0
                 for piece in stream_batches(source, ByteRange(begin, stop, file.size), expected_offset=None):
                     rows = _of_producers(piece.batches)
-                    contents, _ = record_contents(rows, segment, source, identity)
-                    hits = np.flatnonzero(np.isin(contents["content"], wanted))
-                    at = np.searchsorted(rows["position"], contents["position"].take(hits))
-                    values = zip(
-                        contents["content"].take(hits).tolist(), contents["offset"].take(hits).tolist(), strict=True
-                    )
-                    for row, (content, offset) in zip(at.tolist(), values, strict=True):
-                        (batch,) = boundary_batches(rows[row : row + 1], 0, segment)
-                        producer = int(rows["producer_id"][row]), int(rows["producer_epoch"][row])
-                        yield batch, producer, content, offset
+                    for numbers, data in read_batches(source, rows):
+                        columns, _ = reader.columns(data)
+                        hits = np.flatnonzero(np.isin(columns.identities[:, 0], wanted))
+                        at = np.array(numbers)[columns.batches[hits]].tolist()
+                        values = columns.identities[hits, 0].tolist(), columns.offsets[hits].tolist()
+                        for row, content, offset in zip(at, *values, strict=True):
+                            (batch,) = boundary_batches(rows[row : row + 1], 0, segment)
+                            producer = int(rows["producer_id"][row]), int(rows["producer_epoch"][row])
+                            yield batch, producer, content, offset
 
 
 def _of_producers(batches: Batches) -> Batches:
@@ -156,7 +157,7 @@ class SessionReader:
     """Reads records of sessions again, each batch once as long as it is among the last few."""
 
     def __init__(self, directory: PartitionDirectory, open_source: OpenSource, identity: str) -> None:
-        self._parts = None if identity == CONTENT else PartReader(parse_identity_in_log(identity))
+        self._parts = None if identity == CONTENT else PartReader(parse_identity(identity))
         self._directory = directory
         self._open = open_source
         self._room = FOLLOWED_BYTES
@@ -298,8 +299,6 @@ def _repeated(session: Session, copy: _Copy) -> RepeatedSession:
         same_times=copy.same_times,
         previous=copy.copied[0].batch,
         batch=session.head[0],
-        copied=_batches_of(copy.copied),
-        again=_batches_of(copy.again),
     )
 
 

@@ -1,7 +1,6 @@
 """Records that a copy of a topic lacks, has twice, has in another order, or has alone."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -19,7 +18,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.ledger import MovedRecord, RecordRange, RepeatedRange, TopicLedger
 
@@ -59,59 +58,95 @@ class _MovedEvidence(_CopyEvidence, frozen=True, kw_only=True, gc=False):
     ranges: Sequence[MovedRecord]
 
 
-class _Kind(NamedTuple):
-    """What is said of one kind of difference: whose topic has the records (0: the source's), and where."""
+class _Difference(NamedTuple):
+    """What is said of one kind of difference: whose topic has the records (0: the source's), where, and why.
+
+    `listed` of `ranges`, which `evidence` has as they are, are what the finding counts beyond the first ones.
+    """
 
     side: int
     records: int
-    ranges: Sequence[RecordRange | RepeatedRange]
+    places: Sequence[RecordRange | RepeatedRange]
     rule: str
     text: str
+    evidence: Callable[..., FindingEvidence]
+    ranges: Sequence[JsonRecord]
+    listed: int
+    explanations: Sequence[Explanation]
+    impact: Impact = NO_IMPACT
 
 
-def _finding(  # noqa: PLR0913, PLR0917 - what differs, and what is said of it
-    check_: Check,
-    context: Context,
-    found: TopicLedger,
-    kind: _Kind,
-    evidence: Callable[..., FindingEvidence],
-    explanations: Sequence[Explanation],
-    impact: Impact,
-) -> Finding:
+def _finding(check_: Check, context: Context, found: TopicLedger, what: _Difference) -> Finding:
     """Report a difference: of one partition if only one has the records."""
-    own = list(context.replicas.values())[kind.side]
-    topic = (found.source, found.target)[kind.side]
-    partitions = {each.partition for each in kind.ranges}
+    own = list(context.replicas.values())[what.side]
+    topic = (found.source, found.target)[what.side]
+    partitions = {each.partition for each in what.places}
     partition = partitions.pop() if len(partitions) == 1 else None
-    facts = {
-        "rule": kind.rule,
-        "source_topic": found.source,
-        "target_topic": found.target,
-        "identity": found.identity,
-        "records": kind.records,
-        "records_in_both": found.matched,
-    }
-    first = kind.ranges[:1]
+    first = what.places[:1]
     directory = own.directory
     if first and not directory.rstrip("/").endswith(f"/{topic}-{first[0].partition}"):
         directory = f"{directory}/{topic}-{first[0].partition}"
     return check_.finding(
         replace(own, topic=topic, partition=partition),
-        f"{counted(kind.records, 'record')} {kind.text}",
-        evidence=evidence(**facts),
+        f"{counted(what.records, 'record')} {what.text}",
+        evidence=what.evidence(
+            rule=what.rule,
+            source_topic=found.source,
+            target_topic=found.target,
+            identity=found.identity,
+            records=what.records,
+            records_in_both=found.matched,
+            ranges=what.ranges[:_MOST_SHOWN],
+            more=max(what.listed - _MOST_SHOWN, 0),
+        ),
         following=[f"kaudit inspect --records --around {each.first} {quote(directory)}" for each in first],
-        explanations=explanations,
-        impact=impact,
-        offset=None if partition is None else kind.ranges[0].first,
-        last_offset=None if partition is None else kind.ranges[-1].last,
+        explanations=what.explanations,
+        impact=what.impact,
+        offset=None if partition is None else what.places[0].first,
+        last_offset=None if partition is None else what.places[-1].last,
         absent=_ABSENT if partition is not None else {**_ABSENT, "offset": "the records lie in several partitions"},
     )
 
 
-def _ranges(
-    shape: Callable[..., FindingEvidence], ranges: Sequence[JsonRecord], records: int
-) -> Callable[..., FindingEvidence]:
-    return partial(shape, ranges=ranges[:_MOST_SHOWN], more=max(records - _MOST_SHOWN, 0))
+def _went_on_later(found: TopicLedger) -> Iterator[Explanation]:
+    """Yield why a mirror left out the first records that its source has, though it has older ones: by where the logs begin."""
+    for pair in found.partitions:
+        skipped = next((each for each in found.missing_ranges if each.partition == pair.source_partition), None)
+        if (
+            skipped is None
+            or not skipped.first == pair.source_begins <= skipped.last < pair.source_first_offset
+            or pair.target_begins == pair.target_first_offset
+        ):
+            continue
+        older = (
+            f"the copy of partition {pair.source_partition} has other records before offset {pair.target_first_offset}"
+        )
+        if pair.source_begins == 0:
+            yield Explanation(
+                "the source topic was created again: the mirror went on at the offset it had reached in the topic before",
+                speaks_for=(f"{older}, and the source begins at offset 0",),
+            )
+        else:
+            yield Explanation(
+                "the mirror was paused longer than the source's retention: the offset it had reached was gone, and it went on later "
+                "(auto.offset.reset=latest)",
+                speaks_for=(f"{older}, and the source begins at offset {pair.source_begins}",),
+            )
+        return
+
+
+def _of_the_topic_before(found: TopicLedger) -> Iterator[Explanation]:
+    """Yield why a copy has records before the first that both have, where the source's log begins at offset 0."""
+    firsts = {pair.target_partition: pair for pair in found.partitions}
+    own = [firsts.get(each.partition) for each in found.only_in_target_ranges]
+    if own and all(
+        pair is not None and pair.source_begins == 0 and each.last < pair.target_first_offset
+        for pair, each in zip(own, found.only_in_target_ranges, strict=True)
+    ):
+        yield Explanation(
+            "the source topic was created again: these are records of the topic before",
+            speaks_for=("all of them lie before the first record that both have, and the source begins at offset 0",),
+        )
 
 
 @check(
@@ -128,20 +163,17 @@ def _ranges(
 def missing_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each copy that lacks records between others that it has."""
     for found in (each for each in evidence.of(TopicLedger) if each.missing):
-        kind = _Kind(
+        what = _Difference(
             side=0,
             records=found.missing,
-            ranges=found.missing_ranges,
+            places=found.missing_ranges,
             rule="a copy has every record of its source up to the last one that it has",
             text=f"of {found.source} missing in {found.target}",
-        )
-        yield _finding(
-            missing_on_target,
-            context,
-            found,
-            kind,
-            _ranges(_RangesEvidence, found.missing_ranges, len(found.missing_ranges)),
+            evidence=_RangesEvidence,
+            ranges=found.missing_ranges,
+            listed=len(found.missing_ranges),
             explanations=(
+                *_went_on_later(found),
                 Explanation(
                     "the mirror committed its position in the source before the target had acknowledged the records, or its "
                     "producer gave up on them (delivery.timeout.ms, a record too large) and it went on"
@@ -153,6 +185,7 @@ def missing_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]
             ),
             impact=Impact(records_lost_at_least=0, records_lost_at_most=found.missing),
         )
+        yield _finding(missing_on_target, context, found, what)
 
 
 @check(
@@ -169,19 +202,15 @@ def missing_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]
 def doubled_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each copy with records that it has again."""
     for found in (each for each in evidence.of(TopicLedger) if each.repeated):
-        kind = _Kind(
+        what = _Difference(
             side=1,
             records=found.repeated,
-            ranges=found.repeated_ranges,
+            places=found.repeated_ranges,
             rule="a copy has each record as often as its source",
             text=f"of {found.source} again in {found.target}",
-        )
-        yield _finding(
-            doubled_on_target,
-            context,
-            found,
-            kind,
-            _ranges(_RepeatedEvidence, found.repeated_ranges, len(found.repeated_ranges)),
+            evidence=_RepeatedEvidence,
+            ranges=found.repeated_ranges,
+            listed=len(found.repeated_ranges),
             explanations=(
                 Explanation(
                     "the mirror was restarted, or its tasks moved, and it went on from an older position: it copies at least once "
@@ -192,6 +221,7 @@ def doubled_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]
             ),
             impact=Impact(records_duplicated=found.repeated),
         )
+        yield _finding(doubled_on_target, context, found, what)
 
 
 @check(
@@ -209,19 +239,15 @@ def reordered_on_target(context: Context, evidence: Evidence) -> Iterator[Findin
     """Report each copy in which a key's records have another order."""
     for found in (each for each in evidence.of(TopicLedger) if each.out_of_order):
         places = sorted((each.target_partition, each.target_offset) for each in found.moved)
-        kind = _Kind(
+        what = _Difference(
             side=1,
             records=found.out_of_order,
-            ranges=[RecordRange(partition, offset, offset, 1) for partition, offset in places],
+            places=[RecordRange(partition, offset, offset, 1) for partition, offset in places],
             rule="a copy has the records of a key in their order",
             text=f"of {found.source} in {found.target} before the record of the same key that precedes it",
-        )
-        yield _finding(
-            reordered_on_target,
-            context,
-            found,
-            kind,
-            _ranges(_MovedEvidence, found.moved, found.out_of_order),
+            evidence=_MovedEvidence,
+            ranges=found.moved,
+            listed=found.out_of_order,
             explanations=(
                 Explanation(
                     "the mirror's producer has several requests in flight without idempotence (enable.idempotence=false, "
@@ -229,8 +255,8 @@ def reordered_on_target(context: Context, evidence: Evidence) -> Iterator[Findin
                 ),
                 Explanation("the target's partitioner or number of partitions changed while records were copied"),
             ),
-            impact=Impact(),
         )
+        yield _finding(reordered_on_target, context, found, what)
 
 
 @check(
@@ -247,24 +273,21 @@ def reordered_on_target(context: Context, evidence: Evidence) -> Iterator[Findin
 def only_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each copy with records of its own."""
     for found in (each for each in evidence.of(TopicLedger) if each.only_in_target):
-        kind = _Kind(
+        what = _Difference(
             side=1,
             records=found.only_in_target,
-            ranges=found.only_in_target_ranges,
+            places=found.only_in_target_ranges,
             rule="a copy has the records of its source and no others",
             text=f"of {found.target} missing in {found.source}",
-        )
-        yield _finding(
-            only_on_target,
-            context,
-            found,
-            kind,
-            _ranges(_RangesEvidence, found.only_in_target_ranges, len(found.only_in_target_ranges)),
+            evidence=_RangesEvidence,
+            ranges=found.only_in_target_ranges,
+            listed=len(found.only_in_target_ranges),
             explanations=(
+                *_of_the_topic_before(found),
                 Explanation("something else writes to the target: a producer of the other cluster, a second mirror"),
                 *(_UNCOMMITTED if found.read_committed else ()),
                 Explanation("the mirror changes records on their way, so that they are others by this identity"),
                 Explanation("the source lost them after they were copied: its log was truncated"),
             ),
-            impact=Impact(),
         )
+        yield _finding(only_on_target, context, found, what)

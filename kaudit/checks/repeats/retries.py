@@ -1,5 +1,6 @@
 """Batches without producer ids that were sent again: copies, and batches out of order."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Evidence, Simulated, check
@@ -21,6 +22,10 @@ _BATCHED_ANEW = Explanation(
     "a producer without idempotence, such as librdkafka's, put the records into new batches before it sent them again",
     speaks_for=("whole batches near them are in the log twice",),
 )
+_STATES = re.compile(
+    r"connect-(offsets|configs|status)|mm2-(offsets|configs|status|offset-syncs)\..+\.internal|(.+\.)?(checkpoints\.internal|heartbeats)"
+)
+"""Compacted topics that Kafka Connect and MirrorMaker 2 make, as connect-distributed.properties and MirrorMakerConfig name them."""
 _NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch"), "the batch carries none")
 
 
@@ -49,7 +54,8 @@ class _CopiedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False, rena
     "KA702",
     severity=Severity.WARNING,
     summary="a batch without a producer id is in the log twice",
-    severity_note="note where one record alone is there again under another timestamp: most clients keep it when they retry",
+    severity_note="note where one record alone is there again under another timestamp, which most clients keep when they retry, and in a "
+    "compacted topic, whose consumers want the last value of each key",
     needs=(RepeatedBatch,),
     incident=(RETRIES,),
     caused_by=(RETRIED, BUMPED),
@@ -107,6 +113,7 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
     same = "the same records" + ("" if burst[0].same_times else " under new timestamps")
     # a person, or an application, may write one record twice; Java's client and librdkafka keep its time when they retry
     alone = records == 1 and not burst[0].same_times
+    states = not burst[0].same_times and (context.compacted or _STATES.fullmatch(context.topic or "") is not None)
     if alone:
         message = f"the record at offset {again.base_offset} equals that at offset {first.base_offset}, under another timestamp"
     elif len(burst) == 1:
@@ -120,7 +127,7 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
     return retry_duplicate.finding(
         context,
         message,
-        severity=Severity.NOTE if alone else Severity.WARNING,
+        severity=Severity.NOTE if alone or states else Severity.WARNING,
         confidence=Confidence.LIKELY if burst[0].same_times or len(burst) > 1 else Confidence.POSSIBLE,
         segment=again.segment,
         position=again.position,
@@ -134,14 +141,14 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
             records=records,
             copied_offsets=[[repeat.first.base_offset, repeat.again.base_offset] for repeat in burst[:_MAX_LISTED]],
         ),
-        explanations=_written_twice(burst[0], alone=alone),
-        impact=NO_IMPACT if alone else Impact(records_duplicated=records),
+        explanations=_written_twice(burst[0], alone=alone, states=states),
+        impact=NO_IMPACT if alone or states else Impact(records_duplicated=records),
         following=(context.inspect_around(again.base_offset), *(() if alone else (context.count_repeats_command(),))),
         absent=_NO_PRODUCER,
     )
 
 
-def _written_twice(repeat: RepeatedBatch, *, alone: bool) -> tuple[Explanation, ...]:
+def _written_twice(repeat: RepeatedBatch, *, alone: bool, states: bool) -> tuple[Explanation, ...]:
     late = "because the answer to the first request was late or lost"
     retried = f"a producer without idempotence sent the batch again, {late}"
     if alone:
@@ -149,6 +156,8 @@ def _written_twice(repeat: RepeatedBatch, *, alone: bool) -> tuple[Explanation, 
             f"a client that gives a record a new timestamp when it retries, as kafkajs does, sent it again, {late}"
         )
         meant = "an application, or a person at a console, wrote the record twice"
+    elif states:
+        meant = "an application that keeps its states in a compacted topic, as Kafka Connect does, wrote those that had not changed again"
     elif repeat.same_times:
         meant = "an application sends equal records in equal batches within one millisecond, as load generators do"
     else:

@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from kaudit.broker.partition.log_loading import gap_effect
 from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, Withdrawal, check
+from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import COPY_OF_DAMAGE, DIVERGENCE, LEADER_CHANGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
@@ -143,7 +144,10 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
         ),
         explanations=_causes(found, difference, noticed=cut is not None and cut <= difference.offset),
         impact=impact,
-        following=[inspect_replica(context, key, difference.offset) for key in dict.fromkeys([name, *others[:1]])],
+        following=[
+            *(inspect_replica(context, key, difference.offset) for key in dict.fromkeys([name, *others[:1]])),
+            *_by_records(context, found, name),
+        ],
         absent={"producer_id": _ANY_PRODUCER, "producer_epoch": _ANY_PRODUCER},
     )
 
@@ -286,6 +290,15 @@ def _made_anew(found: ReplicaEvidence) -> list[Explanation]:
             speaks_for=(f"the log of {comparison.reference} begins at offset 0 with leader epoch {first.epoch}",),
         )
     ]
+
+
+def _by_records(context: Context, found: ReplicaEvidence, name: str) -> Iterator[str]:
+    """Yield the command for what may be two topics of one name, such as a mirror in place of its source: they have no batch in common."""
+    reference = found.comparison.reference
+    apart = not found.comparison.common_end_offset or recreated_topic(found.topic_ids)
+    if apart and reference is not None and reference != name:
+        paths = " ".join(quote(context.replicas[each].directory) for each in (reference, name))
+        yield f"kaudit diff --by records {paths}"
 
 
 def _failed_leader(shown_by: str | None) -> Explanation:

@@ -77,6 +77,7 @@ class LedgerBuilder:
         self._map_file = map_file
         self._open: Rows = np.empty(0, dtype=MAPPED)
         self._pairs: dict[tuple[int, int], Rows] = {}
+        self._begins: dict[tuple[int, int], tuple[int, int]] = {}
         self._lasts = NO_GROUPS
         self.disordered: set[int] = set()
         """Pairs of partitions, source and target, in which the order differs."""
@@ -149,7 +150,11 @@ class LedgerBuilder:
         found["target_first_offset"], found["target_last_offset"] = theirs[first], theirs[last]
         found["records"] = last - first + 1
         for pair in np.unique(found[["source_partition", "target_partition"]]).tolist():
-            own = found[(found["source_partition"] == pair[0]) & (found["target_partition"] == pair[1])]
+            own_pair = (found["source_partition"] == pair[0]) & (found["target_partition"] == pair[1])
+            own = found[own_pair]
+            if pair not in self._begins:
+                at = first[np.flatnonzero(own_pair)[0]]
+                self._begins[pair] = int(source.bases[numbers[at]]), int(target.bases[others[at]])
             self._pairs[pair] = _joined(np.concatenate([self._pairs.get(pair, found[:0]), own]))
         if len(self._open) and _continues(self._open[0], found[0]):
             found[0]["source_first_offset"], found[0]["target_first_offset"] = (
@@ -185,7 +190,7 @@ class LedgerBuilder:
             older=self._older,
             cleaned=self._cleaned,
             counted_only=sum(source + target for _, source, target in counted),
-            partitions=[_partition_pair(rows[0]) for _, rows in sorted(self._pairs.items())],
+            partitions=[_partition_pair(rows[0], self._begins[pair]) for pair, rows in sorted(self._pairs.items())],
             missing_ranges=[_range(run, self._source) for run in self._missing.finish()],
             repeated_ranges=[self._repeat(run) for run in self._repeated.finish()],
             only_in_target_ranges=[_range(run, self._target) for run in self._only.finish()],
@@ -241,16 +246,9 @@ def _joined(rows: Rows) -> Rows:
     return one
 
 
-def _partition_pair(row: Any) -> PartitionPair:  # noqa: ANN401 - a row of MAPPED
-    return PartitionPair(
-        *(
-            int(row[name])
-            for name in (
-                *("source_partition", "target_partition", "records"),
-                *("source_first_offset", "source_last_offset", "target_first_offset", "target_last_offset"),
-            )
-        )
-    )
+def _partition_pair(row: Any, begins: tuple[int, int]) -> PartitionPair:  # noqa: ANN401 - a row of MAPPED
+    values = {name: int(row[name]) for name in MappedRange._fields}
+    return PartitionPair(**values, source_begins=begins[0], target_begins=begins[1])
 
 
 def _range(run: Run, side: Side) -> RecordRange:

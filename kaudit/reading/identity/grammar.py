@@ -67,10 +67,10 @@ class Identity(Struct, frozen=True):
         """Whether every part is one that all records have: key, value, headers, timestamp."""
         return all(part.of in _EVERY for part in self.parts)
 
-    def without_timestamp(self) -> "Identity":
-        """Return the identity for records whose timestamps are those of the brokers that appended them."""
-        choices = tuple(tuple(part for part in choice if part.of is not Of.TIMESTAMP) for choice in self.choices)
-        return Identity(",".join(name for name in self.text.split(",") if name != Of.TIMESTAMP.value), choices)
+    def without(self, of: Of) -> "Identity":
+        """Return the identity by all other parts, of one without presets and paths."""
+        choices = tuple(tuple(part for part in choice if part.of is not of) for choice in self.choices)
+        return Identity(",".join(name for name in self.text.split(",") if name != of.value), choices)
 
 
 _EVERY = (Of.KEY, Of.VALUE, Of.HEADERS, Of.TIMESTAMP)
@@ -89,11 +89,20 @@ def _plain(text: str) -> str:
 WHOLE = Identity("key,value,headers,timestamp", (tuple(map(Part, _EVERY)),))
 """The default, and what is compared where an identity cannot be read."""
 _KEY = Part(Of.KEY)
+
+
+def _changes(*envelope: str) -> Iterable[tuple[Part, ...]]:
+    """Several changes of one statement may have one place in the log (PostgreSQL's COPY), and tables may have no key: rows count, too."""
+    values = {name: Part(Of.VALUE_PATH, path=(*envelope, name)) for name in ("op", "before", "after")}
+    source = Part(Of.DEBEZIUM, path=(*envelope, "source"))
+    yield _KEY, Part(Of.SNAPSHOT_ROW, path=envelope)
+    yield _KEY, *values.values(), source
+    yield _KEY, values["op"], values["after"], source
+    yield _KEY, values["op"], source
+
+
 PRESETS: dict[str, tuple[tuple[Part, ...], ...]] = {
-    "debezium": (
-        (_KEY, _path(Of.VALUE_PATH, "payload.op"), Part(Of.DEBEZIUM, path=("payload", "source"))),
-        (_KEY, _path(Of.VALUE_PATH, "op"), Part(Of.DEBEZIUM, path=("source",))),
-    ),
+    "debezium": (*_changes("payload"), *_changes()),
     "outbox": ((Part(Of.HEADER, "id"),),),
     "cloudevents": (
         (Part(Of.HEADER, "ce_id"), Part(Of.HEADER, "ce_source")),
@@ -111,27 +120,6 @@ def parse_identity(text: str) -> Identity:
     if len(set(parts)) < len(parts):
         raise UsageError(f"--identity {text}: a part is named twice")
     return Identity(text, (tuple(sorted(parts, key=_order)),))
-
-
-def _changes(*envelope: str) -> Iterable[tuple[Part, ...]]:
-    """Several changes of one statement may have one place in the log (PostgreSQL's COPY), and tables may have no key: rows count, too."""
-    values = {name: Part(Of.VALUE_PATH, path=(*envelope, name)) for name in ("op", "before", "after")}
-    source = Part(Of.DEBEZIUM, path=(*envelope, "source"))
-    yield _KEY, Part(Of.SNAPSHOT_ROW, path=envelope)
-    yield _KEY, *values.values(), source
-    yield _KEY, values["op"], values["after"], source
-    yield _KEY, values["op"], source
-
-
-_REPEATED_CHANGES = Identity("debezium", (*_changes("payload"), *_changes()))
-
-
-def parse_identity_in_log(text: str) -> Identity:
-    """Parse `--identity` for records of one log: there the rows of a second snapshot repeat those of the first.
-
-    Raises as `parse_identity`.
-    """
-    return _REPEATED_CHANGES if text == _REPEATED_CHANGES.text else parse_identity(text)
 
 
 def _order(part: Part) -> int:

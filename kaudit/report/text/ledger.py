@@ -122,6 +122,8 @@ def _places(what: str, ranges: Sequence[RecordRange | RepeatedRange]) -> str:
 def _context(ledger: TopicLedger) -> str:
     """Return what both have in common, and what is no difference."""
     parts = [f"{plural(ledger.matched, 'record')} on both by {ledger.identity}"]
+    if ledger.but_for_headers:
+        parts.append(f"{ledger.but_for_headers:,} of them the same but for headers")
     if not ledger.matched and ledger.source_counts.records and ledger.target_counts.records:
         parts = [
             f"no record on both by {ledger.identity}: if a mirror changes some parts of records, name the others with --identity"
@@ -135,7 +137,7 @@ def _context(ledger: TopicLedger) -> str:
     )
     parts += [f"{count:,} {what}" for count, what in others if count]
     if not ledger.matched:
-        parts.append("copies that have other headers or timestamps are compared with --identity key,value")
+        parts.append("copies that have other timestamps are compared with --identity key,value")
     return "; ".join(parts)
 
 
@@ -145,6 +147,8 @@ def _closing(result: LedgerResult, differing: int, console: Console) -> list[str
     parts.append(f"{plural(differing, 'topic')} that {'differs' if differing == 1 else 'differ'}" if differing else "")
     pending = sum(ledger.pending for ledger in result.ledgers if ledger.agrees)
     parts.append(f"{plural(pending, 'source record')} not copied yet" if pending else "")
+    others = sum(ledger.but_for_headers for ledger in result.ledgers if ledger.agrees)
+    parts.append(f"{plural(others, 'record')} the same but for headers" if others else "")
     records = (
         sum(ledger.source_counts.records for ledger in result.ledgers),
         sum(ledger.target_counts.records for ledger in result.ledgers),

@@ -1,9 +1,12 @@
 """How far back and how far on sessions are compared: to the beginning and to the end of what they have in common."""
 
+from functools import partial
+
 import pytest
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
+from kaudit.partition.find_repeats import find_repeats
 from kaudit.scanning.options import Depth, ScanOptions
 from tests.logs import Log, data
 
@@ -50,9 +53,11 @@ def test_whole_batches_lead_to_records_further_on(tmp_path, again, monkeypatch):
     assert [reason for reason in reasons if "only whole batches were compared" in reason]
 
 
-def test_what_was_not_searched_is_said(tmp_path, monkeypatch):
+def test_the_whole_log_before_a_session_is_searched_but_where_it_is_watched(tmp_path, monkeypatch):
+    """Each look searches the 256 MiB before a session, and says so; a scan knows no bound."""
     path = log_of(tmp_path, range(10, 20), producer_id=9, epoch=0)
-    monkeypatch.setattr("kaudit.audits.repeats.session_copies.SEARCHED_BYTES", 4096)
+    assert found(path, Depth.RECORDS)[0] == [("KA701", 400, 409, 10, 10)]
+    monkeypatch.setattr("kaudit.scanning.audit.find_repeats", partial(find_repeats, most_bytes=4096))
     told, reasons = found(path, Depth.RECORDS)
     assert told == []
     assert [reason for reason in reasons if "compared with the 256 MiB before them (KA701" in reason]

@@ -158,8 +158,6 @@ def test_three_records_in_a_row_are_a_repetition(tmp_path):
             same_times=False,
             previous=rows[1],
             batch=rows[4],
-            copied=rows[1:4],
-            again=rows[4:7],
         )
     ]
 

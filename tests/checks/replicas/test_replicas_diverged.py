@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.checks.replicas.replicas_diverged import replicas_diverged
 from kaudit.model.impact import Impact
@@ -187,6 +188,14 @@ def test_topics_created_again_are_two_topics():
     assert found.explanations[0].speaks_for == ("b1 A, b2 B, b3 A",)
     (found,) = reported(replicas_diverged, parting(**THREE), topic_ids={"b1": "A", "b2": "A", "b3": "A"})
     assert found.explanations[0].cause.startswith(FAILED_LEADER)
+
+
+def test_of_topics_without_a_batch_in_common_records_are_compared():
+    command = "kaudit diff --by records /b1/orders-0 /b2/orders-0"
+    (found,) = reported(replicas_diverged, replace(parting(**THREE), common_end_offset=0))
+    assert found.next[-1] == command
+    (found,) = reported(replicas_diverged, parting(**THREE))
+    assert command not in found.next
 
 
 def test_the_newest_leader_epochs_are_listed():
