@@ -73,7 +73,6 @@ def test_tables(kaudit, tmp_path):
     [
         (["--by", "records", SIDES[0]], "two inputs"),
         (["--by", "records", "--identity", "kye", *SIDES], "did you mean key"),
-        (["--by", "records", "--engine", "spark", *SIDES], "--engine spark"),
         (["--by", "records", "--fingerprint", *SIDES], "neither fingerprints"),
         (["--by", "records", "--redact", *SIDES], "--redact"),
         (["--by", "records", "--temporary-directory", "/no/such", *SIDES], "/no/such: No such file"),
@@ -161,14 +160,28 @@ def test_paths_lead_into_what_a_schema_describes(kaudit, tmp_path):
     assert refused.code == 2
 
 
-def test_nothing_in_common_suggests_another_identity(kaudit, tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")
-    for side, headers in (("source", []), ("target", [(b"__replicator_id", b"1")])):
+def copied(tmp_path, *, later=0, headers=()):
+    """A record, and its copy with another time and other headers: the two directories."""
+    for side, own, at in (("source", (), 0), ("target", headers, later)):
         place = tmp_path / side / "orders-0"
         place.mkdir(parents=True)
-        (place / f"{0:020d}.log").write_bytes(encoders.batch([encoders.record(0, 0, b"k", b"v", headers)]))
-    sides = [str(tmp_path / side) for side in ("source", "target")]
+        (place / f"{0:020d}.log").write_bytes(encoders.batch([encoders.record(0, at, b"k", b"v", own)]))
+    return [str(tmp_path / side) for side in ("source", "target")]
+
+
+def test_copies_with_other_headers_are_the_same_but_for_these(kaudit, tmp_path):
+    sides = copied(tmp_path, headers=[(b"__replicator_id", b"1")])
+    shown = kaudit("diff", "--by", "records", *sides)
+    assert shown.code == 0
+    assert "1 record the same but for headers" in shown.out
+    document = json.loads(kaudit("diff", "--by", "records", "--output-format", "json", *sides).out)
+    assert (document["ledgers"][0]["but_for_headers"], document["ledgers"][0]["identity"]) == (1, "key,value,timestamp")
+
+
+def test_nothing_in_common_suggests_another_identity(kaudit, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    sides = copied(tmp_path, later=7)
     shown = kaudit("diff", "--by", "records", *sides)
     assert shown.code == 1
     assert "no record on both by key,value,headers,timestamp" in shown.out
-    assert kaudit("diff", "--by", "records", "--identity", "key,value,timestamp", *sides).code == 0
+    assert kaudit("diff", "--by", "records", "--identity", "key,value,headers", *sides).code == 0
