@@ -1,7 +1,7 @@
 """One partition to rows of identities, in files: the function that is scheduled for every partition."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from kaudit.model.result import PartitionSummary
 from kaudit.reading.chunk_plan import OpenSource, whole_segments
 from kaudit.reading.chunk_reader import read_serially
 from kaudit.reading.content_rows import read_batch
+from kaudit.reading.failed_reads import FailedReads
 from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
 from kaudit.reading.producer_grouping import merge
 from kaudit.source.layout import PartitionDirectory, Unreadable
@@ -145,7 +146,7 @@ class PartitionRecords:
     def __init__(self, task: RecordTask, options: ReadOptions, open_source: OpenSource) -> None:
         directory, again = task.directory, task.again
         start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
-        self._task, self._options, self._open = task, options, open_source
+        self._task, self._options, self._open = task, options, FailedReads(open_source)
         self._start = start or 0
         # what is read again is of records that consumers see alone
         hides = task.read_committed and again is None
@@ -189,7 +190,7 @@ class PartitionRecords:
             or self._options.says_compacted(directory.topic)
             or reader.gaps.compacted,
             damaged=reader.damaged,
-            unreadable=reader.unreadable,
+            unreadable=[*reader.unreadable, *self._open.unreadable],
             removed=reader.removed,
             hidden=self._hidden_transactions(),
         )
@@ -205,12 +206,14 @@ class PartitionRecords:
             self._store(batches, self._task.stored)
         whole: list[memoryview] = []
         segment = self._task.directory.segments[int(batches["segment"][0])]
-        with closing(self._open(segment)) as source:
-            for position, size in zip(batches["position"].tolist(), batches["size"].tolist(), strict=True):
-                try:
-                    whole.append(read_batch(source, position, size))
-                except (OSError, ValueError):
-                    self._undecoded += 1
+        try:
+            with closing(self._open(segment)) as source:
+                for position, size in zip(batches["position"].tolist(), batches["size"].tolist(), strict=True):
+                    with suppress(ValueError):  # longer than is held, or cut off since it was found
+                        whole.append(read_batch(source, position, size))
+        except OSError:
+            whole.clear()  # noted by FailedReads
+        self._undecoded += len(batches["size"]) - len(whole)
         found, undecoded = self._task.reader.columns(whole)
         self._undecoded += len(undecoded)
         appended = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0

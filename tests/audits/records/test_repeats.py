@@ -14,6 +14,7 @@ from kaudit.errors import UsageError
 from kaudit.model.duplicates import Duplicate
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.schemes import open_segment
 from tests.logs import TRANSACTIONAL, Log, data, marker
 
 
@@ -202,3 +203,24 @@ def test_a_full_disk_is_said_with_the_directory(tmp_path):
         raise OSError(28, "No space left on device")
     with pytest.raises(OSError, match="broken"), spill.rows_written(tmp_path / "rows"):
         raise OSError(5, "broken")
+
+
+def test_a_segment_that_cannot_be_opened_again_is_unreadable(tmp_path, monkeypatch):
+    """Batches are found in one reading of a segment, and their records read in another."""
+    log = Log()
+    for sequence in range(6):
+        log.append(data(1, 0, sequence, payload=b"same"))
+    path = log.write(tmp_path / "orders-0", segment_starts=(3,))
+    opened: list[str] = []
+
+    def opens_once(segment):
+        opened.append(segment.name)
+        if opened.count(f"{3:020d}.log") > 1 and segment.name == f"{3:020d}.log":
+            raise PermissionError(13, "Permission denied", segment.path)
+        return open_segment(segment)
+
+    monkeypatch.setattr("kaudit.engines.local.open_segment", opens_once)
+    with repeated_records(ScanOptions(paths=[str(path)], jobs=1), SilentProgress()) as listing:
+        assert list(listing.found(read_committed=False))
+        assert (listing.totals[0].records, listing.totals[0].undecoded, listing.scan.incomplete) == (3, 3, True)
+        assert [note.reason for note in listing.scan.not_audited if note.unreadable] == ["Permission denied"]
