@@ -73,7 +73,6 @@ def test_tables(kaudit, tmp_path):
     [
         (["--by", "records", SIDES[0]], "two inputs"),
         (["--by", "records", "--identity", "kye", *SIDES], "did you mean key"),
-        (["--by", "records", "--fingerprint", *SIDES], "neither fingerprints"),
         (["--by", "records", "--redact", *SIDES], "--redact"),
         (["--by", "records", "--temporary-directory", "/no/such", *SIDES], "/no/such: No such file"),
         (["--by", "records", "--temporary-directory", SIDES[0], *SIDES], "where nothing is written"),
