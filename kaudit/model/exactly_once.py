@@ -151,7 +151,10 @@ class OutputsAlone(Struct, frozen=True, tag=True):
 
 
 class CommitTimes(Struct, frozen=True):
-    """When a group that commits outside transactions alone, with members, committed: the last times (ms), ascending."""
+    """When a group that commits outside transactions alone, with members, committed: the last times (ms), ascending.
+
+    `read` has the topic and partition of some of what it read, with the first and the last offset that it committed.
+    """
 
     group: str
     topics: Sequence[str]
@@ -159,6 +162,7 @@ class CommitTimes(Struct, frozen=True):
     times: Sequence[int]
     first_offset: int
     last_offset: int
+    read: Sequence[tuple[str, int, int, int]] = ()
 
 
 class SameOffset(Struct, frozen=True):

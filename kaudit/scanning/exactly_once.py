@@ -1,12 +1,12 @@
 """Inputs that groups commit in transactions, held against the outputs: what was processed twice, skipped, or committed outside."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.transactions.outputs import TransactionOutputs, WrittenContent, alternate
+from kaudit.audits.transactions.outputs import TransactionOutputs, WrittenContent, alternate, keys_read
 from kaudit.model.batch_fields import ABORT_MARKER
 from kaudit.model.exactly_once import (
     CommitsOutside,
@@ -24,6 +24,7 @@ from kaudit.model.transactional_ids import CONNECT_LEADER, CONNECT_TASK, FLINK, 
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.group_logs import GroupLog
+from kaudit.source.layout import PartitionDirectory
 
 _MOST_COMPARED = 200
 """Pairs of transactions whose outputs are read again."""
@@ -31,6 +32,11 @@ _LEAST_WITH_INPUTS = 2
 """Transactions with inputs by which a producer is known to commit them."""
 _MOST_LATER = 3
 """Transactions after one without inputs that may have its outputs again: the group reads the same inputs next."""
+_MOST_SAMPLED = 20
+"""Transactions of a producer whose keys are compared with what a group read."""
+_LEAST_KEYS = 20
+_MOST_BEFORE = 10_000
+"""Records that a group may have read before its first commit."""
 _COMMITS_BY_DESIGN = (FLINK, OLD_FLINK, CONNECT_TASK, CONNECT_LEADER)
 """Programs that keep the offsets they go on from elsewhere, and commit them for others to see."""
 
@@ -47,11 +53,15 @@ class ExactlyOnce(Struct, frozen=True):
 
 
 def decide(
-    inputs: Sequence[GroupInputs], outputs: TransactionOutputs, names: Names, open_source: OpenSource
+    inputs: Sequence[GroupInputs],
+    outputs: TransactionOutputs,
+    names: Names,
+    open_source: OpenSource,
+    directories: Iterable[PartitionDirectory] = (),
 ) -> list[ExactlyOnce]:
     """Return what is known of each partition of __consumer_offsets once its transactions are held against their outputs."""
-    reader = _OutputReader(outputs, open_source)
-    in_turn = _in_turn([plain for own in inputs for plain in own.plain], outputs, names)
+    reader = _OutputReader(outputs, directories, open_source)
+    in_turn = _in_turn([plain for own in inputs for plain in own.plain], outputs, names, reader)
     found: list[ExactlyOnce] = []
     for own in inputs:
         reader.not_compared = 0
@@ -89,8 +99,11 @@ def _with_names(evidence: ExactlyOnceEvidence, names: Mapping[int, str]) -> Exac
 class _OutputReader:
     """Compares the outputs of transactions, of so many at most; `not_compared`: those beyond, or that cannot be read."""
 
-    def __init__(self, outputs: TransactionOutputs, open_source: OpenSource) -> None:
+    def __init__(
+        self, outputs: TransactionOutputs, directories: Iterable[PartitionDirectory], open_source: OpenSource
+    ) -> None:
         self._outputs, self._open = outputs, open_source
+        self._directories = {(directory.topic, directory.partition): directory for directory in directories}
         self._compared = 0
         self.not_compared = 0
 
@@ -123,6 +136,28 @@ class _OutputReader:
         if before is None or again is None:
             return 0
         return len(np.intersect1d(before.contents, again.contents))
+
+    def has_keys_of(self, group: CommitTimes, producer_id: int) -> bool:
+        """Whether transactions of a producer, while a group commits, wrote keys that are nearly all among those the group read."""
+        found = [
+            self._content(end)
+            for end in self._outputs.some(producer_id, group.times[0], group.times[-1], _MOST_SAMPLED)
+        ]
+        written = [content.keys for content in found if content is not None and content.keyed]
+        if not written or len(written) < len(found):
+            return False
+        keys = np.unique(np.concatenate(written))
+        if len(keys) < _LEAST_KEYS:
+            return False
+        read = [np.empty(0, dtype=np.int64)]
+        for topic, partition, first, end in group.read:
+            directory = self._directories.get((topic, partition))
+            try:
+                if directory is not None:
+                    read.append(keys_read(directory, max(first - _MOST_BEFORE, 0), end, self._open))
+            except OSError:  # the files note it
+                self.not_compared += 1
+        return int(np.isin(keys, np.concatenate(read)).sum()) * 10 >= len(keys) * 9
 
     def _content(self, end: EndOfTransaction, *, aborted: bool = False) -> WrittenContent | None:
         if self._compared >= 2 * _MOST_COMPARED:
@@ -163,21 +198,25 @@ def _alone(
         yield alone
 
 
-def _in_turn(plain: Sequence[CommitTimes], outputs: TransactionOutputs, names: Names) -> dict[str, CommitsOutside]:
-    """Return the groups that commit after each transaction of a producer whose transactional id is like the group's name."""
-    pairs: list[tuple[CommitTimes, int]] = []
-    if plain:
-        for producer_id, ends in outputs.ends_without_inputs():
-            pairs += [(group, producer_id) for group in plain if alternate(group.times, ends)]
-    if not pairs:
-        return {}
-    known = names({producer_id for _, producer_id in pairs})
+def _in_turn(
+    plain: Sequence[CommitTimes], outputs: TransactionOutputs, names: Names, reader: _OutputReader
+) -> dict[str, CommitsOutside]:
+    """Return the groups whose producer, by its transactional id, writes in transactions without offsets what they read.
+
+    That they do is shown by commits in turn with the transactions, or else by keys that are those of the inputs.
+    """
+    ends = dict(outputs.ends_without_inputs()) if plain else {}
+    known = names(ends) if ends else {}
     found: dict[str, CommitsOutside] = {}
-    for group, producer_id in pairs:
-        name = known.get(producer_id)
-        if name is not None and _are_alike(group.group, name):
-            places = group.first_offset, group.times[0], group.last_offset, group.times[-1]
-            found[group.group] = CommitsOutside(group.group, group.commits, 0, group.topics, *places, producer_id, name)
+    for group in plain:
+        for producer_id, name in known.items():
+            if producer_id not in ends or not _are_alike(group.group, name):
+                continue
+            if alternate(group.times, ends[producer_id]) or reader.has_keys_of(group, producer_id):
+                places = group.first_offset, group.times[0], group.last_offset, group.times[-1]
+                found[group.group] = CommitsOutside(
+                    group.group, group.commits, 0, group.topics, *places, producer_id, name
+                )
     return found
 
 
@@ -196,7 +235,7 @@ def exactly_once(
     if not any(own.counts.committed or own.counts.aborted or own.plain for own in inputs):
         return [()] * len(parts), []
     outputs = TransactionOutputs(part.markers for part in parts if part.markers is not None)
-    found = decide(inputs, outputs, names, open_source)
+    found = decide(inputs, outputs, names, open_source, [part.directory for part in parts])
     read = {log.directory.directory: own.evidence for log, own in zip(logs, found, strict=True)}
     notes = [
         NotAudited(log.directory.name, text)

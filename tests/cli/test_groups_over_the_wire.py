@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 def partitions(sample):
     """The batches of each partition of a sample, by topic and number."""
-    found = {}
+    found: dict[tuple[str, int], list[bytes]] = {}
     for log in sorted((ROOT / "samples" / sample).glob("*-*/*.log")):
         topic, _, number = log.parent.name.rpartition("-")
         found.setdefault((topic, int(number)), []).extend(batch for _, batch in batches(log.read_bytes()))

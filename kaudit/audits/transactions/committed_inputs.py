@@ -42,6 +42,8 @@ _MOST_PRODUCERS = 10_000
 """Producer ids whose groups are remembered."""
 _MOST_KEYS = 200_000
 """Input partitions of groups that are followed; of those that come later nothing is said."""
+_MOST_READ = 8
+"""Input partitions of a group without transactions whose committed offsets are remembered."""
 _TOGETHER_MS = 10
 """Commits of several partitions within this time are one."""
 _MOST_OPEN = 10_000
@@ -102,6 +104,18 @@ class _Group(Struct):
     times: "deque[int]" = field(default_factory=lambda: deque(maxlen=_MOST_RANGES))
     plain: int = 0
     """Commits outside, with members, before the first one in a transaction."""
+    read: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """The first and the last offset that they commit, of a few partitions."""
+
+    def take_plain(self, commit: CommitRecord) -> None:
+        """Take a commit outside, with members, before the first one in a transaction."""
+        assert commit.committed is not None
+        self.plain += 1
+        where = commit.key[1:]
+        if where in self.read or len(self.read) < _MOST_READ:
+            self.read[where] = self.read.get(where, (commit.committed, 0))[0], commit.committed
+        if not self.times or self.times[-1] + _TOGETHER_MS < commit.timestamp:
+            self.times.append(commit.timestamp)
 
 
 class _Open(Struct):
@@ -181,9 +195,7 @@ class CommittedInputs(Struct):
         if is_transactional:
             group.waiting += 1
         else:
-            group.plain += 1
-            if not group.times or group.times[-1] + _TOGETHER_MS < commit.timestamp:
-                group.times.append(commit.timestamp)
+            group.take_plain(commit)
         if not is_transactional or before is None:
             place.restart(commit)
             return
@@ -333,7 +345,8 @@ class CommittedInputs(Struct):
         for name, group in self._groups.items():
             if not group.in_transactions and len(group.times) > 1:
                 places = group.first[0], group.newest[0]
-                yield CommitTimes(name, sorted(group.topics), group.plain, list(group.times), *places)
+                read = [(*where, *ends) for where, ends in group.read.items()]
+                yield CommitTimes(name, sorted(group.topics), group.plain, list(group.times), *places, read)
 
     def _group(self, name: str) -> _Group:
         group = self._groups.get(name)

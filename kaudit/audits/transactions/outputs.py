@@ -200,6 +200,16 @@ class TransactionOutputs:
         producer_id, epoch, timestamp, offset = (int(self.rows[row][name]) for name in names)
         return EndOfTransaction(producer_id, epoch, timestamp, offset)
 
+    def some(self, producer_id: int, after_ms: int, before_ms: int, most: int) -> list[EndOfTransaction]:
+        """Return some committed transactions of a producer in a time (ms), spread over it."""
+        rows = self._of(producer_id)
+        times = self.rows["timestamp"][rows]
+        rows = rows[(self.rows["type"][rows] == COMMIT_MARKER) & (times >= after_ms) & (times <= before_ms)]
+        chosen = (
+            rows[np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.intp))] if len(rows) else rows
+        )
+        return list(map(self.end_of, chosen.tolist()))
+
     def _of(self, producer_id: int) -> NDArray[np.intp]:
         bounds = np.searchsorted(self.rows["producer_id"], [producer_id, producer_id + 1])
         return np.arange(*bounds)
@@ -234,6 +244,31 @@ def _records(
             break
     columns = np.array([contents, keys], dtype=np.uint64).view(np.int64)
     return columns[0], columns[1]
+
+
+def keys_read(directory: PartitionDirectory, first: int, end: int, open_source: OpenSource) -> NDArray[np.int64]:
+    """Return the distinct keys of data from one offset to another, of so many bytes at most; of what can be decoded.
+
+    Raises:
+        OSError: a segment cannot be read.
+
+    """
+    keys: set[int] = set()
+    room = _MOST_BYTES
+    for segment, batches in placed_batches_from(directory, open_source, first):
+        own = batches[(batches["base_offset"] < end) & (batches["attributes"] & CONTROL_FLAG == 0)]
+        room -= int(own["size"].sum())
+        if room < 0:
+            break
+        with closing(open_source(directory.segments[segment])) as source:
+            for position, size in zip(own["position"].tolist(), own["size"].tolist(), strict=True):
+                try:
+                    keys.update(key_of(record) for record in records_of(read_batch(source, position, size)))
+                except (WireError, ValueError):
+                    continue
+        if int(batches["base_offset"][-1]) >= end:
+            break
+    return np.array(sorted(keys - {NO_KEY}), dtype=np.uint64).view(np.int64)
 
 
 def alternate(commits: Sequence[int], ends: NDArray[np.int64]) -> bool:

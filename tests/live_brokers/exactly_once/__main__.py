@@ -38,6 +38,7 @@ PLAYS = {
     "healthy-loop-4.1": Play(plays.healthy_loop, NEW, 2, healthy=True),
     "jump-outside": Play(plays.jump_outside, NEW),
     "offsets-after": Play(plays.offsets_after_the_transaction, NEW),
+    "offsets-automatic": Play(plays.offsets_automatic, NEW),
     "offsets-before": Play(plays.offsets_before_the_transaction, OLD),
     "outputs-alone-3.9": Play(plays.outputs_without_inputs, OLD),
     "outputs-alone-4.1": Play(plays.outputs_without_inputs, NEW),

@@ -136,6 +136,20 @@ def offsets_before_the_transaction(stage: Stage) -> None:
     _outside(stage, "before", "commit-offsets", "commit")
 
 
+def offsets_automatic(stage: Stage) -> None:
+    """An application that writes in transactions has enable.auto.commit: some transactions are between two commits. It ends, and is
+    started again: what was processed since the last commit is doubled."""
+    stage.feed(160)
+    for cycles in (10, 5):
+        loop = stage.loop("automatic", "automatic", enable_auto_commit="true", auto_commit_interval_ms=1500)
+        loop(f"subscribe {INPUTS}")
+        for _ in range(cycles):
+            _polled(loop)
+            assert loop("begin", f"write {OUTPUTS}", "commit") == ["done"] * 3
+            time.sleep(0.4)
+        loop.kill()
+
+
 def outputs_without_inputs(stage: Stage) -> None:
     """One transaction of an application has outputs and no offsets; it ends after it, and is started again: inputs 20 to 29 are doubled."""
     stage.feed(60)
