@@ -224,7 +224,9 @@ def _outside(context: Context, found: CommitsOutside) -> Finding:
     if found.transactional_id is None:
         how = f"{counted(found.commits, 'commit')} between {counted(found.in_transactions, 'commit')} in transactions"
     else:
-        how = f"{counted(found.commits, 'commit')} beside the transactions of {found.transactional_id!r}, which have none"
+        how = (
+            f"{counted(found.commits, 'commit')} beside the transactions of {found.transactional_id!r}, which have none"
+        )
     return offsets_outside_transactions.finding(
         context,
         f"group {found.group} commits offsets of {listed(list(found.topics[:3]))} outside any transaction: {how}",
