@@ -135,12 +135,17 @@ def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
         yield NotAudited(part.directory.name, reason)
 
 
-def offsets_not_checked(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited]:
-    """Yield the offsets in remote storage, and those of which nothing says what became of them: the audit is not complete then."""
+def offsets_not_checked(parts: Sequence[PartitionAudit]) -> Iterator[NotAudited]:
+    """Yield the offsets in remote storage, and those of which nothing says what became of them: the audit is not complete then.
+
+    What was read there with one replica of a partition was read for all of them.
+    """
+    completed = {part.directory.name for part in parts if part.directory.remote_segments}
     for part in parts:
         if part.coverage is None:
             continue
-        if remote := part.coverage.offsets.get(OffsetClass.REMOTE.value):
+        remote = part.coverage.offsets.get(OffsetClass.REMOTE.value)
+        if remote and part.directory.name not in completed:
             yield NotAudited(part.directory.name, _in_remote_storage(part.coverage, remote))
         ranges = [found for found in part.coverage.ranges if found.incomplete]
         for reason, same in groupby(ranges, key=lambda found: found.reason):

@@ -22,6 +22,7 @@ from tests.formats import encoders, text_forms
 from tests.formats.zookeeper import zookeeper_bytes
 from tests.logs import Log, data, marker
 from tests.memory import Memory
+from tests.remote_storage import chunk_sizes
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 _MAX_BYTES = 3000
@@ -122,6 +123,31 @@ def indexes() -> list[bytes]:
 def transaction_indexes() -> list[bytes]:
     """Indexes of aborted transactions."""
     return [*_real("*.txnindex"), struct.pack(">hqqqqhqqqq", 0, 1, 2, 3, 4, 0, 5, 6, 7, 8)]
+
+
+def manifests() -> list[bytes]:
+    """Manifests of segments in remote storage, whose objects are as they are and compressed."""
+    index = {"originalChunkSize": 100, "originalFileSize": 250}
+    names = ("offset", "timestamp", "producerSnapshot", "leaderEpoch")
+    variable = {**index, "type": "variable", "transformedChunks": chunk_sizes([10, 20, 30])}
+    compressed = {
+        "version": "1",
+        "chunkIndex": variable,
+        "segmentIndexes": {**{name: {"position": 0, "size": 1} for name in names}, "transaction": None},
+        "compression": True,
+    }
+    return [*_real("*.rsm-manifest"), json.dumps(compressed).encode()]
+
+
+def chunks() -> list[bytes]:
+    """Chunks of a segment after the number of their bytes: as they are, and as zstd makes them."""
+    contents = [b"x" * 300, bytes(range(256))]
+    packed = [zstandard.ZstdCompressor().compress(content) for content in contents]
+    return [
+        len(content).to_bytes(2, "big") + data
+        for content, stored in zip(contents, packed, strict=True)
+        for data in (content, stored)
+    ]
 
 
 def snapshots() -> list[bytes]:

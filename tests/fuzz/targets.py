@@ -48,6 +48,7 @@ from kaudit.formats.plain_text.forms import PLAIN
 from kaudit.formats.sidefiles import checkpoints
 from kaudit.formats.sidefiles.indexes import parse_offset_index, parse_time_index, parse_transaction_index
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.formats.sidefiles.segment_manifest import Chunk, parse_segment_manifest
 from kaudit.formats.zookeeper.pid_block import parse_cluster_id, parse_pid_block, parse_pid_block_lines
 from kaudit.formats.zookeeper.snapshot import scan_snapshot
 from kaudit.formats.zookeeper.transaction_log import scan_log
@@ -68,6 +69,7 @@ from kaudit.source.bytes import ByteSource, HeldBytes
 from kaudit.source.kafka.fetched_segment import NO_ABORTS, FetchedSegment
 from kaudit.source.layout import FetchedRange
 from kaudit.source.plain_text import PlainText, plain_text
+from kaudit.source.segment_object import ChunkedSegment, decoded_chunk
 from tests.fuzz import archives, commands, made, outcomes, seeds
 from tests.memory import Memory
 
@@ -435,6 +437,37 @@ def _record_sets(data: bytes) -> None:
 
 _ZNODE = "/latest_producer_id_block"
 
+
+def _manifest(data: bytes) -> None:
+    """A manifest is refused, or its chunks are the segment's bytes in order, whatever lies in the object that it describes."""
+    try:
+        manifest = parse_segment_manifest(data)
+    except WireError as error:
+        outcomes.note(parse_segment_manifest, error.detail)
+        return
+    chunks = manifest.chunks
+    if not 0 < chunks.file_size <= _LIMIT or chunks.count > _MOST_CHUNKS:
+        return
+    at = [chunks.at(position) for position in range(0, chunks.file_size, chunks.chunk_size)]
+    assert [chunk.number for chunk in at] == list(range(chunks.count))
+    assert sum(chunk.size for chunk in at) == chunks.file_size
+    assert sum(chunk.object_size for chunk in at) == chunks.object_size
+    read = bytearray(chunks.file_size + 1)
+    assert ChunkedSegment(HeldBytes(memoryview(data)), manifest).read_into(0, memoryview(read)) == chunks.file_size
+
+
+def _chunk(data: bytes) -> None:
+    """A chunk is refused, or becomes as many bytes as the manifest says."""
+    size = int.from_bytes(data[:2], "big")
+    chunk = Chunk(0, 0, size, 0, len(data) - 2 if data else 1)
+    for compressed in (False, True):
+        try:
+            assert len(decoded_chunk(data[2:], chunk, compressed=compressed)) == size
+        except WireError as error:
+            outcomes.note(decoded_chunk, error.detail)
+
+
+_MOST_CHUNKS = 1000
 TARGETS: dict[str, Target] = {
     "segment": Target(_segment, seeds.segments, _seal_batches),
     "framing": Target(_framing, seeds.segments, _seal_batches),
@@ -453,6 +486,8 @@ TARGETS: dict[str, Target] = {
         seeds.properties,
     ),
     "indexes": Target(_parse(parse_offset_index, parse_time_index), seeds.indexes),
+    "segment_manifest": Target(_manifest, seeds.manifests),
+    "remote_chunk": Target(_chunk, seeds.chunks),
     "transaction_index": Target(_parse(parse_transaction_index), seeds.transaction_indexes),
     "producer_snapshot": Target(
         _parse(lambda data: list(parse_producer_snapshot(data).entries())), seeds.snapshots, _seal_snapshot

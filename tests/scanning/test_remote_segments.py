@@ -114,6 +114,7 @@ def test_what_real_brokers_moved_is_one_log_with_what_they_kept(name, tmp_path):
         truth = moment.topics["orders"]
         result = audited(place / moment.name, topics=["orders"], remote=str(place / f"remote-{moment.name}"))
         assert [each.code for each in result.findings if each.severity is not Severity.NOTE] == []
+        assert not any("was not read" in entry.reason for entry in result.not_audited)
         (whole,) = [
             entry for entry in result.coverage if entry.log_start_offset == 0 and not entry.offsets.get("remote")
         ]
