@@ -17,6 +17,7 @@ from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import Client, LogEvent
 from kaudit.model.logged_incidents import Consequence, Outcome
+from tests.client_logs.cases import CASES, Case
 
 DATA = Path(__file__).parents[2] / "data"
 SERVER_LOGS = sorted((DATA / "server-logs").glob("*/*.server-logs.tar.xz"))
@@ -90,6 +91,22 @@ def test_a_streams_thread_that_was_fenced_and_began_anew(release: str) -> None:
         events[: events.index(next(each for each in events if each.event == "fenced_producer")) + 1], {}
     )
     assert incident.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.transactional], ids=lambda case: case.name)
+def test_a_task_of_connect_says_what_its_producer_was_answered(case: Case) -> None:
+    """And that it gave up, where its producer did: it is killed, and sends the records again when somebody starts it."""
+    text = lzma.decompress((DATA / "client-logs/connect-4.1.1.log.xz").read_bytes()).decode()
+    (section,) = [part for part in text.split("=== ") if part.startswith(f"{case.name}\n")]
+    counts = LogCounts()
+    events = list(read_events([section.partition("\n")[2].encode()], "client", path=case.name, counts=counts))
+    assert (counts.unknown_lines, counts.unknown_facts) == (0, 0)
+    assert {event.client for event in events} == {"java"}
+    assert case.error in {event.error for event in events} | {
+        "DUPLICATE_SEQUENCE_NUMBER"  # a success to the client: it logs nothing
+    }
+    killed = [event.event for event in events if event.pattern == "connect-task-killed"]
+    assert killed == ["fatal_error"] * section.count("Unrecoverable exception from producer send callback")
 
 
 def test_one_release_says_the_same_in_every_layout() -> None:
