@@ -35,7 +35,7 @@ def _listed(section):
 @pytest.mark.parametrize("name", ["scan", "timeline"])
 def test_the_guide_lists_every_option_and_no_other(name):
     own = _listed("Logs of brokers and clients")
-    own |= _listed("Tables") | _listed("Reading a report") if name == "scan" else set()
+    own |= _listed("Tables") | _listed("Reading a report") | _listed("Remote storage") if name == "scan" else set()
     assert _listed("Options of scan, timeline and producers") | own == _options(name)
 
 
