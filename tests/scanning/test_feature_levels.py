@@ -133,3 +133,23 @@ def test_what_cannot_be_read_is_passed_over():
     )
     metadata.contents[f"{0:020d}.log"] = None
     assert metadata.levels == {"b": 2, "d": 4}
+
+
+@pytest.mark.parametrize("head", [b"\x01\x0c\x00", b"\x00\x0c\x00", b"\x81\x00\x8c\x00\x80\x00", b"\x01\x0c\x80\x00"])
+def test_a_level_is_found_among_other_records_however_its_numbers_are_written(head):
+    body = encoders.compact_string("metadata.version") + struct.pack(">h", 21) + encoders.tagged({})
+    values = [frame(20, b"\x00"), head + body, frame(20, b"\x00")]
+    records = [record(number, None, value) for number, value in enumerate(values)]
+    batch = sealed_records(Batch(base_offset=0, count=len(records)), records)
+    log = Metadata({0: batch})
+    assert feature_levels([log.directory], log.open) == {"metadata.version": 21}
+
+
+def test_batches_without_a_level_are_not_decoded(monkeypatch):
+    decoded = []
+    monkeypatch.setattr(module, "read_records", lambda data: decoded.append(bytes(data)) or [])
+    without = [sealed_records(Batch(base_offset=number), [record(0, None, frame(20, b"\x00"))]) for number in range(3)]
+    level = level_batch(3, "metadata.version", 21)
+    log = Metadata({0: b"".join([*without, level])})
+    assert feature_levels([log.directory], log.open) == {}
+    assert decoded == [level]
