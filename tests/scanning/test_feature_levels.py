@@ -146,8 +146,13 @@ def test_a_level_is_found_among_other_records_however_its_numbers_are_written(he
 
 
 def test_batches_without_a_level_are_not_decoded(monkeypatch):
-    decoded = []
-    monkeypatch.setattr(module, "read_records", lambda data: decoded.append(bytes(data)) or [])
+    decoded: list[bytes] = []
+
+    def noting(data):
+        decoded.append(bytes(data))
+        return []
+
+    monkeypatch.setattr(module, "read_records", noting)
     without = [sealed_records(Batch(base_offset=number), [record(0, None, frame(20, b"\x00"))]) for number in range(3)]
     level = level_batch(3, "metadata.version", 21)
     log = Metadata({0: b"".join([*without, level])})
