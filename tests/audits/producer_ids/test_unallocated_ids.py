@@ -31,7 +31,7 @@ class Logs:
         self.parts: Any = {
             number: SimpleNamespace(
                 producer_ids=np.array([each for each in held if each >= 0], dtype=np.int64),
-                counts=SimpleNamespace(without_producer=without_producer),
+                counts=SimpleNamespace(without_producer=without_producer, min_timestamp=time),
                 directory=Directory(number, [SimpleNamespace(modified_ms=0)]),
             )
             for number, held in enumerate(ids)
@@ -73,6 +73,14 @@ def test_ids_first_seen_after_the_copy_are_counted_as_not_checked(time, reported
         "the block history ends at 1970-01-01T00:16:40.000Z: 4 producer ids first seen later were not checked (KA401)"
     )
     assert reasons == ([] if reported else [("A", words)])
+
+
+def test_the_partition_with_the_oldest_records_is_the_first_whatever_its_name():
+    logs = Logs(BEFORE_MS, (7000,), (7000,), (7000,))
+    logs.parts[0].counts.min_timestamp = -1  # no time is known
+    logs.parts[2].counts.min_timestamp = BEFORE_MS - 1
+    assert [number for number, _ in audit(logs).unallocated()] == [2]
+    assert logs.asked == [(2, [7000], False)]
 
 
 def test_each_is_looked_for_in_the_first_partition_that_has_it():
