@@ -231,13 +231,13 @@ def write(target: Path = SAMPLES) -> None:
     """Write samples/remote-storage: a log of four segments, three of them in remote storage; one object is cut off, one is missing."""
     root = target / "remote-storage"
     shutil.rmtree(root / "data", ignore_errors=True)
-    shutil.rmtree(root / "remote", ignore_errors=True)
+    shutil.rmtree(root / "store", ignore_errors=True)
     log = Log()
     for number in range(24):
         log.append(data(4001, 0, number, payload=b"order %d" % number))
     directory = split(log.write(root / "data" / "orders-0"))
     (root / "data" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 0\n")
-    copies = move(directory, root / "remote", AivenPlugin(chunk_size=200))
+    copies = move(directory, root / "store", AivenPlugin(chunk_size=200))
     copies[1].write_bytes(copies[1].read_bytes()[:-50])
     copies[2].with_suffix(".indexes").unlink()
 
