@@ -120,9 +120,7 @@ class _Finder:
                     undecoded=one.counts.batches_undecoded,
                     known_keys=int(known_keys[one.number]),
                     without_key=int(without_key[one.number]),
-                    # a cleaner's checkpoint of 0 says that it has read nothing yet
-                    compacted=self._options.says_compacted(directory.topic)
-                    or (one.cleaned and directory.first_dirty_offset != 0),
+                    compacted=one.cleaned,
                     damaged=one.damaged,
                 )
             )

@@ -186,9 +186,7 @@ class PartitionRecords:
             counts=SideCounts(self._records, self._undecoded, self._whole, self._appended, self._too_far),
             cuts=self._cuts,
             starts_late=max(self._start, directory.start_offset) > 0,
-            cleaned=directory.first_dirty_offset is not None
-            or self._options.says_compacted(directory.topic)
-            or reader.gaps.compacted,
+            cleaned=_was_cleaned(directory) or self._options.says_compacted(directory.topic) or reader.gaps.compacted,
             damaged=reader.damaged,
             unreadable=[*reader.unreadable, *self._open.unreadable],
             removed=reader.removed,
@@ -250,6 +248,12 @@ class PartitionRecords:
         first = -before % CUT_RECORDS
         self._cuts += rows["place"][first::CUT_RECORDS].tolist()
         return rows, found.timestamps[kept]
+
+
+def _was_cleaned(directory: PartitionDirectory) -> bool:
+    """Return whether the cleaner's checkpoint says that it read offsets; a broker's answer says only that it may have."""
+    first_dirty = directory.first_dirty_offset
+    return first_dirty is not None and (first_dirty > 0 or directory.is_fetched)
 
 
 def _summary(directory: PartitionDirectory, reader: ReplicaReader, records: int) -> PartitionSummary:
