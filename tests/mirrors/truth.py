@@ -58,6 +58,10 @@ class _Sides:
             [log.visible(committed=self.settings.committed) for log in logs]
             for logs in (history.source, history.target)
         )
+        # a cleaner whose checkpoint is 0 has removed nothing
+        self.source_cleaned, self.target_cleaned = (
+            any(log.cleaned for log in logs) for logs in (history.source, history.target)
+        )
         self.target_removed = any(log.start for log in history.target)
         self.written = tuple(self._places(rows) for rows in history.written)
         self.places_in_source, self.copies = self._places(self.source), self._places(self.target)
@@ -86,7 +90,7 @@ class _Sides:
                 result.beyond.add(place)
             elif offset < begin:
                 result.before.add(place)
-            elif self.settings.target_compacted and self._superseded(place, record, rows, end, self.copies):
+            elif self.target_cleaned and self._superseded(place, record, rows, end, self.copies):
                 result.superseded.add(place)
             else:
                 result.missing.add(place)
@@ -98,7 +102,7 @@ class _Sides:
         for offset, record in rows:
             place, same = (partition, offset), self.identity(record)
             # nothing places a log that has no record of the other among its records
-            compacted = self.settings.source_compacted and known
+            compacted = self.source_cleaned and known
             if same in there:
                 continue
             if (compacted and self._superseded(place, record, rows, known[-1], there)) or (
