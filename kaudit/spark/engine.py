@@ -61,6 +61,7 @@ from kaudit.spark.jobs import (
 from kaudit.spark.plan import SparkPlan, require_ranges, share
 from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
 from kaudit.spark.reading_in_tasks import ReadingInTasks, read_metadata_logs
+from kaudit.spark.releases import arrow_table, by_number, frame_of
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tables import ListedRows, SparkTables
 from kaudit.spark.task_findings import (
@@ -259,7 +260,7 @@ def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[Part
 
 def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: FindingsInTasks) -> AllCounts:
     with errors_in_one_line(), named_job(run.session, "kaudit: make the findings"):
-        table = audits_of(replayed).mapInArrow(partial(count_findings, in_tasks=in_tasks), FOUND).toArrow()
+        table = arrow_table(audits_of(replayed).mapInArrow(partial(count_findings, in_tasks=in_tasks), FOUND))
     found = sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0])
     of_scan = FindingCounts.of("", cross.findings, partition_incidents(cross.findings), run.options.producer_ids)
     return AllCounts(
@@ -269,7 +270,7 @@ def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: F
 
 def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
     with errors_in_one_line(), named_job(run.session, "kaudit: count the timelines"):
-        table = audits_of(replayed, "kept").mapInArrow(count_timelines, TIMELINE_COUNTS).toArrow()
+        table = arrow_table(audits_of(replayed, "kept").mapInArrow(count_timelines, TIMELINE_COUNTS))
     return [count for _, count in sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))]
 
 
@@ -279,14 +280,14 @@ def _timelines(run: _Run, replayed: "DataFrame", scan: _AuditedScan, listed: Map
         logs = logs.named(scan.audit.transactional_ids(None))
     make = partial(make_timelines, in_tasks=scan.in_tasks, across=scan.across, listed=listed, logs=logs)
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
-        table = audits_of(replayed, "kept").mapInArrow(make, TIMELINE_ROWS).toArrow()
+        table = arrow_table(audits_of(replayed, "kept").mapInArrow(make, TIMELINE_ROWS))
     places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
     return [unpack(table["timeline"][at].as_py(), Timeline) for _, _, at in sorted(places)]
 
 
 def _listed(run: _Run, replayed: "DataFrame", make: ArrowMap) -> Iterator[Finding]:
     with errors_in_one_line(), named_job(run.session, "kaudit: bring the findings that are listed"):
-        table = audits_of(replayed).mapInArrow(make, FOUND).toArrow()
+        table = arrow_table(audits_of(replayed).mapInArrow(make, FOUND))
     for _, data in sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0]):
         yield from unpack(data.as_py(), list[SentFinding])
 
@@ -347,7 +348,7 @@ def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
         named_job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
         JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
     ):
-        table = frame.toArrow()
+        table = arrow_table(frame)
     run.metrics.log()
     return table
 
@@ -361,13 +362,11 @@ def _dataframe(spark: "SparkSession", plan: SparkPlan, metrics: ReadMetrics, row
         }
     )
     open_source = from_here()
-    return (
-        spark.createDataFrame(table)
-        .repartitionById(len(plan.works), "task")
-        .mapInArrow(partial(reading, open_source=open_source, retries=retries(spark), count=metrics.add), CHUNKS)
-        .repartitionById(plan.shuffle_partitions, "shuffle_partition")
-        .sortWithinPartitions("job_index", *CHUNK_ORDER)
-        .mapInArrow(partial(replay, keeps=rows, open_source=open_source, by=("job_index",)), STEPS)
+    read = partial(reading, open_source=open_source, retries=retries(spark), count=metrics.add)
+    chunks = by_number(frame_of(spark, table), len(plan.works), "task").mapInArrow(read, CHUNKS)
+    by_replica = by_number(chunks, plan.shuffle_partitions, "shuffle_partition")
+    return by_replica.sortWithinPartitions("job_index", *CHUNK_ORDER).mapInArrow(
+        partial(replay, keeps=rows, open_source=open_source, by=("job_index",)), STEPS
     )
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from weakref import WeakSet
@@ -34,11 +35,12 @@ from kaudit.spark.composition import (
     scan_result,
 )
 from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
+from kaudit.spark.readers import columns_of, read_parts, reader_of
 from kaudit.spark.record_ledger import SessionRecords
+from kaudit.spark.releases import HAS_DATA_SOURCES, arrow_table, by_number, frame_of
 from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import arrow_schema, errors_of_tasks, spark_schema, to_batches
 from kaudit.spark.session import SparkOptions, session
-from kaudit.spark.sources import SOURCES
 from kaudit.spark.tasks import CHUNK, CHUNK_ORDER, KEY, STEPS, replay
 
 if TYPE_CHECKING:
@@ -107,8 +109,12 @@ class Compared(TypedDict, total=False):
 
 def register(spark: "SparkSession") -> None:
     """Register the data sources with a session: `spark.read.format("kaudit.batches")`, `kaudit.runs`, `kaudit.records`."""
+    if not HAS_DATA_SOURCES:
+        raise UsageError(
+            "Spark 3.5 has no Python data sources: use the functions of kaudit.spark, or Spark 4.0 or newer"
+        )
     if spark not in _registered:  # Spark warns of each source that is replaced
-        for source in SOURCES:
+        for source in import_module("kaudit.spark.sources").SOURCES:
             spark.dataSource.register(source)
         _registered.add(spark)
 
@@ -231,7 +237,7 @@ def ledger(
         rows = pa.Table.from_batches(
             to_batches("ledger", chain(record_range_rows(result), matched_range_rows(result))), arrow_schema("ledger")
         )
-    return spark.createDataFrame(rows, spark_schema("ledger"))
+    return frame_of(spark, rows)
 
 
 def audit(spark: "SparkSession | None", options: ScanOptions) -> ScanResult:
@@ -266,7 +272,7 @@ def scan(spark: "SparkSession", options: ScanOptions) -> ScanResult:
     )
     with errors_of_tasks():
         found = _findings(_plan(spark, asked.paths, read), asked)
-        rows = found.toArrow()
+        rows = arrow_table(found)
     return scan_result(rows.to_batches())
 
 
@@ -307,6 +313,13 @@ def _findings(plan: "DataFrame", asked: ScanOptions) -> "DataFrame":
 
 
 def _load(spark: "SparkSession", table: str, options: ReadOptions) -> "DataFrame":
+    if not HAS_DATA_SOURCES:
+        reader = reader_of(table, options)
+        parts = pa.array(reader.parts(), pa.binary())
+        planned = frame_of(spark, pa.table({"number": pa.array(range(len(parts)), pa.int32()), "part": parts}))
+        if len(parts):
+            planned = by_number(planned, len(parts), "number")
+        return planned.mapInArrow(partial(read_parts, reader=reader), columns_of(table, options))
     register(spark)
     return spark.read.format(f"kaudit.{table}").options(**options.to_text()).load()
 

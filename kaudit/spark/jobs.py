@@ -22,6 +22,7 @@ from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
+from kaudit.spark.releases import arrow_table, frame_of
 from kaudit.spark.tasks import ANSWERS, answering
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def ask_tasks(
         }
     )
     tasks = max(min(len(questions), 2 * spark.sparkContext.defaultParallelism), 1)
-    asked = spark.createDataFrame(table).repartition(tasks) if tasks > 1 else spark.createDataFrame(table).coalesce(1)
+    asked = frame_of(spark, table).repartition(tasks) if tasks > 1 else frame_of(spark, table).coalesce(1)
     with errors_in_one_line(), named_job(spark, description):
-        answers = asked.mapInArrow(partial(answering, answer=answer, kind=kinds[0]), ANSWERS).toArrow()
+        answers = arrow_table(asked.mapInArrow(partial(answering, answer=answer, kind=kinds[0]), ANSWERS))
     found = dict(zip(answers["number"].to_pylist(), answers["answer"], strict=True))
     return [unpack(found[number].as_py(), kinds[1]) for number in range(len(questions))]
 

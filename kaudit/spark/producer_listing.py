@@ -42,6 +42,7 @@ from kaudit.spark.producer_shares import (
     sharing_ids,
     sharing_names,
 )
+from kaudit.spark.releases import arrow_table, by_number, frame_of
 from kaudit.spark.table_target import SORTED_BY
 from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
 from kaudit.spark.task_findings import FindingsInTasks, audits_of
@@ -77,7 +78,7 @@ class IdsToShare(Struct, frozen=True):
         rows = kept.mapInArrow(sharing(self.in_tasks, query, self.shares), SHARES_SCHEMA)
         found = list(sharing_findings(self.scan_wide, query, self.shares, -1))
         if found:
-            rows = rows.unionByName(spark.createDataFrame(pa.Table.from_batches(found)))
+            rows = rows.unionByName(frame_of(spark, pa.Table.from_batches(found)))
         if self.coordinator:
             rows = rows.unionByName(_names(spark, self.coordinator, self.shares))
         return _in_shares(rows, self.shares)
@@ -87,12 +88,12 @@ def _names(spark: "SparkSession", coordinator: Sequence[PartitionDirectory], sha
     """Describe the reading of __transaction_state: a task for each of its partitions."""
     works = [pack(NamesTask(number, directory)) for number, directory in enumerate(coordinator)]
     table = pa.table({"task": pa.array(range(len(works)), pa.int32()), "work": pa.array(works, pa.binary())})
-    planned = spark.createDataFrame(table).repartitionById(len(works), "task")
+    planned = by_number(frame_of(spark, table), len(works), "task")
     return planned.mapInArrow(sharing_names(shares, from_here()), SHARES_SCHEMA)
 
 
 def _in_shares(rows: "DataFrame", shares: int) -> "DataFrame":
-    return rows.repartitionById(shares, "share").sortWithinPartitions("share", "kind", "number")
+    return by_number(rows, shares, "share").sortWithinPartitions("share", "kind", "number")
 
 
 class NamesOfJobs(Struct, frozen=True):
@@ -150,7 +151,7 @@ class SharedIds(Struct, frozen=True):
         """Return the kinds of clients that opened the most ids."""
         groups = min(self.shared.shares, _MOST_GROUPS)
         grouped = self.frame.mapInArrow(grouping_creators(self.sharing, groups), SHARES_SCHEMA)
-        grouped = grouped.repartitionById(groups, "share")
+        grouped = by_number(grouped, groups, "share")
         found = self._collect(
             "group the producer ids by client", grouped.mapInArrow(largest_creators, SHARES_SCHEMA), list[Creator]
         )
@@ -159,7 +160,7 @@ class SharedIds(Struct, frozen=True):
     def first(self, steps: TimeSteps | None, most: int) -> FirstIds:
         """Return the first `most` ids of the list, and when ids appeared."""
         first = self.frame.mapInArrow(finding_first(self.sharing, steps, most), SHARES_SCHEMA)
-        merged = first.repartitionById(1, "share").mapInArrow(merging_first(most), SHARES_SCHEMA)
+        merged = by_number(first, 1, "share").mapInArrow(merging_first(most), SHARES_SCHEMA)
         found = self._collect("find the first producer ids", merged, FirstIds)
         none = np.zeros(0, dtype=np.int64)
         return found[0] if found else FirstIds(none, none, none, none)
@@ -179,7 +180,7 @@ class SharedIds(Struct, frozen=True):
 
     def _collect(self, what: str, frame: "DataFrame", kind: type[_Kind]) -> list[_Kind]:
         with errors_in_one_line(), named_job(self.session, f"kaudit: {what}"):
-            table = frame.toArrow()
+            table = arrow_table(frame)
         return [unpack(data.as_py(), kind) for data in table["data"]]
 
 

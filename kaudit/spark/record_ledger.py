@@ -32,6 +32,7 @@ from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job, require_readable
+from kaudit.spark.releases import arrow_table, by_number, frame_of
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tasks import Batches, prepare_worker, row
 
@@ -115,7 +116,7 @@ class SessionRecords(Struct, frozen=True):
             progress.advance(comparison.bytes)
             assembly = comparison.assembly([each.read for each in sorted(answers, key=_index)])
             match = partial(_match, bits=bits, partitions=assembly.partitions, cut_off=assembly.cut_off, begins=None)
-            with _on_disk(rows.repartitionById(1 << bits, "bucket").mapInArrow(match, _ROWS)) as single:
+            with _on_disk(by_number(rows, 1 << bits, "bucket").mapInArrow(match, _ROWS)) as single:
                 return assembly, self._grouped(single, match, assembly, directory)
 
     def _grouped(
@@ -138,7 +139,7 @@ class SessionRecords(Struct, frozen=True):
         read = partial(_read_windows, like=work[0], options=options, open_source=from_here())
         questions = _questions(self.spark, [task.records for task in work])
         with self.named("kaudit: count records by windows"):
-            table = questions.mapInArrow(read, _ROWS).select("bucket", "data").toArrow()
+            table = arrow_table(questions.mapInArrow(read, _ROWS).select("bucket", "data"))
         progress.advance(sum(task.bytes for task in work))
         found = dict(zip(table["bucket"].to_pylist(), table["data"], strict=True))
         return [unpack(found[index].as_py(), ReadWindows) for index in range(len(work))]
@@ -157,7 +158,7 @@ def _questions(spark: "SparkSession", work: Sequence[RecordTask]) -> "DataFrame"
             "question": pa.array(map(pack, by_size), pa.binary()),
         }
     )
-    return spark.createDataFrame(table).repartitionById(len(by_size), "number")
+    return by_number(frame_of(spark, table), len(by_size), "number")
 
 
 @contextmanager
@@ -170,7 +171,7 @@ def _on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
 
 
 def _data(rows: "DataFrame", kind: int) -> list[bytes]:
-    column: list[bytes] = rows.where(f"kind = {kind}").select("data").toArrow()["data"].to_pylist()
+    column: list[bytes] = arrow_table(rows.where(f"kind = {kind}").select("data"))["data"].to_pylist()
     return column
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from msgspec import Struct
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from kaudit.errors import UsageError
 from kaudit.source.filesystem import CONNECT_VARIABLE, connect_seconds
 from kaudit.source.uri import UrlError
 from kaudit.spark.java import java_home
+from kaudit.spark.releases import require_release
 
 SESSION_SETTINGS: Mapping[str, str] = {
     # a row is a whole range of a segment, some 100 KB: Spark's 10,000 rows a batch would not fit into memory
@@ -69,8 +70,7 @@ def session(options: SparkOptions, jobs: int | None) -> Iterator[SparkSession]:
 
     """
     given = _parse_settings(options.settings)
-    if not hasattr(DataFrame, "repartitionById"):
-        raise UsageError("kaudit needs Spark 4.1 or newer")
+    require_release()
     running = SparkSession.getActiveSession()
     if running is not None:
         sibling = running.newSession()  # its settings are its own

@@ -17,6 +17,7 @@ from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
+from kaudit.spark.releases import by_number, frame_of
 from kaudit.spark.table_target import TableTarget
 from kaudit.spark.task_findings import FindingsInTasks, SentFinding, audits_of, replicas, sent
 from kaudit.spark.tasks import ArrowMap, Batches, arrow_schema
@@ -162,7 +163,7 @@ class SparkTables(Struct, frozen=True):
                 "work": pa.array((pack(task) for task in tasks), pa.binary()),
             }
         )
-        planned = self.session.createDataFrame(table).repartitionById(output_batches.count, "output_batch")
+        planned = by_number(frame_of(self.session, table), output_batches.count, "output_batch")
         return planned.mapInArrow(batch_writing(writer, output_batches, from_here()), PIECES_SCHEMA), output_batches
 
     def _in_order(
@@ -178,7 +179,7 @@ class SparkTables(Struct, frozen=True):
 
 
 def _ordered(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
-    ordered = pieces.repartitionById(output_batches.count, "output_batch")
+    ordered = by_number(pieces, output_batches.count, "output_batch")
     return ordered.sortWithinPartitions("job_index", "number")
 
 
@@ -190,7 +191,7 @@ def _named(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
 def _pieces_frame(spark: "SparkSession", pieces: Iterable[Piece]) -> "DataFrame":
     """Pieces that the driver has made, before all others."""
     rows = [_piece_row(0, -1, number, None, piece) | {"rows": _row_count(piece)} for number, piece in enumerate(pieces)]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, _PIECES))
+    return frame_of(spark, pa.Table.from_pylist(rows, _PIECES))
 
 
 def history_writing(

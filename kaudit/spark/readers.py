@@ -1,0 +1,226 @@
+"""Plans and reads Kafka logs for Spark: a reader shares the input in parts on the driver, and reads each part in a task."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+from pyspark.sql.types import StructType
+
+from kaudit.broker.releases.profile import Profile
+from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
+from kaudit.listings.producer_histories import PartitionHistory, Piece
+from kaudit.model.batch import Batches, concatenate, first_timestamps, last_offsets
+from kaudit.model.finding import Finding
+from kaudit.model.result import ScanResult
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.range_reader import read_range
+from kaudit.reading.segment import ByteRange
+from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.reading.unread_segments import Failure, require_whole
+from kaudit.report.machine.tables import finding_row
+from kaudit.scanning.plan import find_input
+from kaudit.source.bytes import ByteSource
+from kaudit.source.schemes import open_segment
+from kaudit.spark.composition import FINDINGS_AT_ONCE, history_rows, incomplete, require_complete
+from kaudit.spark.options import ReadOptions
+from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, plan_input, share_chosen
+from kaudit.spark.record_rows import record_rows
+from kaudit.spark.rows import batch_rows, run_rows
+from kaudit.spark.schemas import spark_schema, to_batches
+from kaudit.spark.tasks import CHUNKS, LAYOUT, ReadTask, prepare_worker, read_task, row
+
+_LAYOUT_PART, _TASK_PART = b"L", b"T"
+"""What the parts of a PartitionReader begin with."""
+_ROWS_AT_ONCE = 1 << 16
+
+
+class ResultReader:
+    """Audits with the local engine, in one task. What cannot be read is an error, unless the options allow it."""
+
+    def __init__(self, table: str, options: ReadOptions) -> None:
+        self.table = table
+        self.options = options
+
+    def parts(self) -> list[bytes]:
+        """Return the one task; a path that is not there is said before it starts."""
+        find_input(self.options.scan_options())
+        return [b""]
+
+    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is one
+        """Audit and yield the rows."""
+        asked = self.options.scan_options(since_ms=self.options.since, until_ms=self.options.until, jobs=1)
+        if self.table == "findings":
+            result = self._required(local.scan(asked, SilentProgress()))
+            yield from to_batches("findings", map(finding_row, result.findings), FINDINGS_AT_ONCE)
+            return
+        with local.record(asked, SilentProgress()) as recorded:
+            result = self._required(recorded.result)
+            for _, stream in recorded.write_histories(self._pieces, result.findings):
+                yield from pa.ipc.open_stream(stream)
+
+    def _required(self, result: ScanResult) -> ScanResult:
+        return result if self.options.allow_incomplete else require_complete(result)
+
+    def _pieces(
+        self,
+        history: PartitionHistory,
+        findings: Sequence[Finding],
+        newest: Profile,
+    ) -> Iterator[Piece]:
+        for rows in history_rows(self.table, history, findings, newest=newest):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, rows.schema) as out:
+                out.write_batch(rows)
+            yield self.table, sink.getvalue().to_pybytes()
+
+
+class SegmentReader:
+    """Lists the input and shares the segments among tasks, where Spark plans; reads them in tasks."""
+
+    def __init__(self, table: str, options: ReadOptions) -> None:
+        self.table = table
+        self.options = options
+        self.chosen = chosen_by(options)
+
+    def choose(self, chosen: Chosen) -> None:
+        """Read only what is chosen; a task skips a segment by its time index where the options say so."""
+        self.chosen = chosen
+        if chosen.since is not None:
+            self.options = replace(self.options, since=chosen.since)
+
+    def parts(self) -> list[bytes]:
+        """Return what each task reads: the driver keeps some 100 bytes a segment.
+
+        Raises:
+            UnreadableInputError: not all of the input could be listed, and the options do not allow that.
+
+        """
+        plan = plan_input(self.options, self.chosen)
+        if plan.layout.unreadable and not self.options.allow_incomplete:
+            raise incomplete(plan.layout.unreadable)
+        return [pack(group) for group in plan.reads]
+
+    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
+        """Read the segments of a task."""
+        prepare_worker()
+        for read in unpack(part, list[SegmentRead]):
+            yield from READERS[self.table](read, self.options)
+
+
+class PartitionReader:
+    """The layout of the input and the plan of each partition replica; with `cut` the chunks of its segments too."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+
+    def parts(self) -> list[bytes]:
+        """Return the layout, then what each task reads."""
+        plan = plan_input(self.options, chosen_by(self.options))
+        tasks = share_chosen(plan.jobs, self.options, chosen_by(self.options))
+        return [_LAYOUT_PART + pack(plan.layout), *(_TASK_PART + pack(task) for task in tasks)]
+
+    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
+        """Yield rows of CHUNKS."""
+        kind, data = part[:1], part[1:]
+        if kind == _LAYOUT_PART:
+            yield row(CHUNKS, 0, -1, "", -1, "", LAYOUT, -1, -1, 0, data)
+        else:
+            prepare_worker()
+            yield from read_task(unpack(data, ReadTask), open_segment)
+
+
+Reader = ResultReader | SegmentReader | PartitionReader
+
+
+def reader_of(table: str, options: ReadOptions) -> Reader:
+    """Return what plans and reads a table: batches, runs, records, findings, timelines, producers or partitions."""
+    if table == "partitions":
+        return PartitionReader(options)
+    return SegmentReader(table, options) if table in READERS else ResultReader(table, options)
+
+
+def columns_of(table: str, options: ReadOptions) -> StructType | str:
+    """Return the columns, with the options as metadata: what is made of these rows knows what they were read from."""
+    return CHUNKS if table == "partitions" else spark_schema(table, options.to_text())
+
+
+def read_parts(batches: Iterable[pa.RecordBatch], reader: Reader) -> Iterator[pa.RecordBatch]:
+    """Read the parts of a column `part` in a task."""
+    for batch in batches:
+        for part in batch["part"]:
+            yield from reader.read(part.as_py())
+
+
+def read_batches(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """Yield a segment's valid batches. Raises OSError: Spark tries the task again, and says why the last attempt failed."""
+    for _, batches in _pieces(read, options):
+        yield batch_rows(read.task, batches)
+
+
+def read_records(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """Yield a segment's records of data, decompressed. Raises as `read_batches` does."""
+    for source, batches in _pieces(read, options):
+        yield from record_rows(read.task, source, batches, options)
+
+
+def read_runs(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """Yield a segment's runs, markers and chunk. A file that cannot be read is a chunk too, if the options allow that.
+
+    Raises:
+        UnreadableInputError: it cannot be read, and the options do not allow that.
+
+    """
+    if options.since is not None and read.ends_before(options.since):
+        return
+    outcome = read_range(read.task.spec)
+    if isinstance(outcome, Failure) and not options.allow_incomplete:
+        raise incomplete([outcome])
+    yield run_rows(read.task, [outcome])
+
+
+READERS: Mapping[str, Callable[[SegmentRead, ReadOptions], Iterator[pa.RecordBatch]]] = {
+    "batches": read_batches,
+    "runs": read_runs,
+    "records": read_records,
+}
+
+
+def _pieces(read: SegmentRead, options: ReadOptions) -> Iterator[tuple[ByteSource, Batches]]:
+    """Yield the batches asked for, some ten thousand at a time, with the source that they are read from."""
+    if options.since is not None and read.ends_before(options.since):
+        return
+    spec = read.task.spec
+    where = ByteRange(spec.start, spec.stop, spec.end)
+    held: list[Batches] = []
+    count = 0
+    with closing(open_segment(spec.file)) as source:
+        for piece in stream_batches(source, where, expected_offset=spec.file.base_offset, verify=spec.verify):
+            held.append(_wanted(piece.batches, options))
+            count += len(held[-1])
+            if count >= _ROWS_AT_ONCE:
+                yield source, concatenate(held)
+                held, count = [], 0
+        require_whole(spec.file, source)
+        if count:
+            yield source, concatenate(held)
+
+
+def _wanted(batches: Batches, options: ReadOptions) -> Batches:
+    """Leave the batches that overlap the offsets and times asked for."""
+    bounds = (options.first_offset, options.last_offset, options.since, options.until)
+    if bounds == (None, None, None, None) or not len(batches):
+        return batches
+    chosen = np.ones(len(batches), dtype=bool)
+    if options.first_offset is not None:
+        chosen &= last_offsets(batches) >= options.first_offset
+    if options.last_offset is not None:
+        chosen &= batches["base_offset"] <= options.last_offset
+    if options.since is not None:
+        chosen &= batches["max_timestamp"] >= options.since
+    if options.until is not None:
+        firsts = first_timestamps(batches)
+        chosen &= np.where(firsts < 0, batches["max_timestamp"], firsts) <= options.until
+    return batches[chosen]
