@@ -17,6 +17,10 @@ OLDEST = (3, 5)
 """The oldest release that kaudit runs on."""
 HAS_DATA_SOURCES = find_spec("pyspark.sql.datasource") is not None
 """From 4.0 on, data sources can be written in Python."""
+_TAKES_ARROW = hasattr(DataFrame, "toArrow")
+"""From 4.0 on, drivers take and give Arrow tables."""
+_MOVES_BY_NUMBER = hasattr(DataFrame, "repartitionById")
+"""From 4.1 on."""
 _HASH_SEED = 42
 """Of Spark's hash partitioning: pmod(Murmur3Hash(column), partitions) (HashPartitioning.partitionIdExpression)."""
 
@@ -29,23 +33,24 @@ def require_release() -> None:
 
 def by_number(frame: DataFrame, partitions: int, column: str) -> DataFrame:
     """Move the rows with number N to partition N. `column`: an int from 0 to `partitions` - 1."""
-    if hasattr(frame, "repartitionById"):
+    if _MOVES_BY_NUMBER:
         return frame.repartitionById(partitions, column)
-    placed = F.array(*[F.lit(each) for each in _hashed_to(partitions)])[F.col(column)]
+    placed = F.get(F.array([F.lit(each) for each in _hashed_to(partitions)]), F.col(column))
     return frame.withColumn("placed", placed).repartition(partitions, "placed").drop("placed")
 
 
 def arrow_table(frame: DataFrame) -> pa.Table:
     """Bring a frame to the driver."""
-    if hasattr(frame, "toArrow"):
+    if _TAKES_ARROW:
         return frame.toArrow()
-    batches = frame._collect_as_arrow()  # noqa: SLF001 - what toPandas reads; 3.5 has no public way
+    driver: Any = frame
+    batches = driver._collect_as_arrow()  # noqa: SLF001 - what toPandas reads; 3.5 has no public way
     return pa.Table.from_batches(batches, to_arrow_schema(frame.schema))
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """Return a table as a frame."""
-    if hasattr(DataFrame, "toArrow"):
+    if _TAKES_ARROW:
         return spark.createDataFrame(table)
     rows = [tuple(row.values()) for row in table.to_pylist()]
     return spark.createDataFrame(rows, from_arrow_schema(table.schema))

@@ -24,7 +24,7 @@ def test_the_first_timestamp(attributes, first):
 @pytest.mark.parametrize(("attributes", "first"), FLAGS)
 def test_dataframes_leave_out_what_begins_later(attributes, first):
     from kaudit.spark.options import ReadOptions
-    from kaudit.spark.sources import _wanted
+    from kaudit.spark.readers import _wanted
 
     options = ReadOptions(paths=("/logs",), until=BASE)
     assert len(_wanted(batches(attributes), options)) == (first == BASE)

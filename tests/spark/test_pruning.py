@@ -121,13 +121,14 @@ def test_a_reader_takes_what_filters_say_of_segments_and_gives_all_of_them_back(
         GreaterThanOrEqual(("base_offset",), 12),
         EqualTo(("crc",), 7),
     ]
-    before = reader.options
+    segments = reader.wrapped
+    before = segments.options
     assert list(reader.pushFilters(filters)) == filters
-    assert (reader.chosen, reader.options) == (chosen_of_filters(Chosen(), filters), before)
+    assert (segments.chosen, segments.options) == (chosen_of_filters(Chosen(), filters), before)
     later: list[Filter] = [GreaterThanOrEqual(("max_timestamp",), NOON)]
     assert list(reader.pushFilters(later)) == later
-    assert reader.chosen == chosen_of_filters(Chosen(), [*filters, *later])
-    assert reader.options == replace(before, since=NOON_MS)
+    assert segments.chosen == chosen_of_filters(Chosen(), [*filters, *later])
+    assert segments.options == replace(before, since=NOON_MS)
 
 
 def test_times_choose_segments_by_their_time_indexes(logs):
