@@ -16,6 +16,7 @@ ELSEWHERE = {
     "html",  # pages as a browser has them: readers, generators, tests in browsers
     "mirrors",  # topics and their mirrors, beside what became of each record
     "mutation",  # whether the tests fail when the code is wrong
+    "outbox",  # events of an outbox whose truth a database knows
     "live_brokers",  # brokers as processes, for the recorder and for the tests of clusters
     "properties",  # laws that several packages keep together
     "release",  # the package as it is built and installed

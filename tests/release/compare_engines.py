@@ -1,6 +1,6 @@
 """Audits each path by Spark and by this process, in an environment with one release of Spark; fails where the findings differ.
 
-    PYTHON compare_engines.py DIRECTORY PATH...    # tables are written below DIRECTORY
+PYTHON compare_engines.py DIRECTORY PATH...    # tables are written below DIRECTORY
 """
 
 import sys

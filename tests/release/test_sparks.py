@@ -35,5 +35,5 @@ def python_with(wheel, tmp_path):
 @pytest.mark.parametrize("release", RELEASES)
 def test_findings_and_tables_are_those_of_this_machine(release, python_with, tmp_path):
     logs = [ROOT / "samples" / name for name in SAMPLES]
-    done = run(python_with(release), ROOT / "tests/release/compare_engines.py", tmp_path / "tables", *logs, cwd=tmp_path)
+    done = run(python_with(release), ROOT / "tests/release/compare_engines.py", tmp_path, *logs, cwd=tmp_path)
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [str(path) for path in logs]

@@ -13,8 +13,8 @@ from kaudit.source.schemes import open_segment
 from kaudit.spark import record_rows as module
 from kaudit.spark.options import ReadOptions
 from kaudit.spark.plan import Chosen, plan_input
-from kaudit.spark.schemas import LAST_TIMESTAMP_MS, arrow_schema, to_batches
 from kaudit.spark.readers import read_records
+from kaudit.spark.schemas import LAST_TIMESTAMP_MS, arrow_schema, to_batches
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records, varint
 
 APPEND_TIME = 0x08
