@@ -17,15 +17,15 @@ from kaudit.spark.session import SparkOptions, session
 
 
 def table_of(directory, *arguments):
-    """Write a table of findings by the command line; return it without the names of its files."""
+    """Write a table of findings by the command line; return it."""
     sys.argv = ["kaudit", *arguments, "--quiet", "--exit-zero", "--output-format", "parquet", "-o", str(directory)]
     assert run() in (0, 4), arguments
-    return pa.concat_tables(pq.read_table(path) for path in sorted(directory.rglob("findings*.parquet")))
+    return pa.concat_tables(pq.read_table(path) for path in sorted((directory / "findings").glob("*.parquet")))
 
 
 def main():
     into, *paths = sys.argv[1:]
-    with session(SparkOptions("local[2]", ["spark.ui.enabled=false"]), None) as spark:
+    with session(SparkOptions("local[2]", ["spark.ui.enabled=false", "spark.sql.shuffle.partitions=4"]), None) as spark:
         assert spark.version == pyspark.__version__
         for number, path in enumerate(paths):
             local, by_spark = kaudit.scan(path), kaudit.scan(path, engine="spark", spark=spark)
