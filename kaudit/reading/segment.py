@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 from msgspec import Struct, field
 
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import (
-    ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
     HEADER,
     HEADER_SIZE,
@@ -24,7 +22,7 @@ from kaudit.formats.log.batch_header import (
     plausible_length,
 )
 from kaudit.formats.log.candidate_scan import Framing
-from kaudit.formats.log.crc_algebra import all_crcs_hold, restore_heads
+from kaudit.formats.log.crc_algebra import all_crcs_hold, corrupt_indexes, restore_heads
 from kaudit.formats.log.record_batch import (
     Headers,
     Walk,
@@ -49,8 +47,6 @@ _STRIDE_BATCHES = 256
 """A stride holds this many batches of the mean size if the window does: what is done once a stride costs as much as eight."""
 _HELD_BATCHES = 4096
 """Minimum number of headers decoded per call: one window of large batches has too few to be worth the calls."""
-_TOGETHER = 64
-"""Batches whose CRCs are checked at once where a window has a damage: a call for each takes longer than its bytes do."""
 _ZEROS_BYTES = 512
 """Number of bytes searched first for the end of zeros, then doubled."""
 _ZERO_PROBE = LOG_OVERHEAD
@@ -398,30 +394,6 @@ class _Reader:
 def _zeros_kind(resumed: int | None) -> DamageKind:
     """Zeros with other bytes after them: where these are no batch either, the file was not merely preallocated."""
     return DamageKind.UNPARSABLE if resumed is None else DamageKind.ZEROS
-
-
-def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
-    """Indexes of the batches in `view` (whose first byte is `base` of the file) that do not match their CRC.
-
-    Batches follow one another without a gap.
-    """
-    crc = crc32c
-    starts = batches["position"] - base
-    bodies, ends, stored = starts + ATTRIBUTES_OFFSET, starts + batches["size"], batches["crc"].astype(np.uint32)
-    current = batches["magic"] == CURRENT_MAGIC
-    if current.all():
-        linked = memoryview(bytearray(view))
-        corrupt: list[int] = []
-        for first in range(0, len(starts), _TOGETHER):
-            part = slice(first, first + _TOGETHER)
-            if not all_crcs_hold(linked, starts[part], stored[part], int(ends[part][-1])):
-                computed = [
-                    crc(view[body:end]) for body, end in zip(bodies[part].tolist(), ends[part].tolist(), strict=True)
-                ]
-                corrupt += (first + np.flatnonzero(np.asarray(computed, dtype=np.uint32) != stored[part])).tolist()
-        return corrupt
-    sizes = batches["size"].tolist()
-    return [index for index, start in enumerate(starts.tolist()) if not batch_crc_holds(view, start, sizes[index])]
 
 
 def _crc_mismatch(batches: Batches, index: int) -> LogDamage:

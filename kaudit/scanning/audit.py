@@ -1,6 +1,6 @@
 """From what was read of every partition to findings: the part of a scan that needs to see all of them."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader, ExpiredIds
+from kaudit.audits.coordinator.transaction_state_reader import (
+    TRANSACTION_STATE,
+    CoordinatorReader,
+    ExpiredIds,
+    ReadCoordinator,
+    ReadNames,
+    coordinator_of,
+    names_of,
+)
 from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
 from kaudit.audits.sidefiles.log_facts import SideFileReader
@@ -95,40 +102,6 @@ class CrossPartition(Struct, frozen=True):
     copies: Sequence[BrokerCopies]
     stated: BrokerVersions
     unlisted: Sequence[NotAudited]
-
-
-ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tuple[CoordinatorReader, CoordinatorView]]
-"""Returns what partitions of __transaction_state say of these producer ids, and who read it."""
-
-
-ReadNames = Callable[[Sequence[PartitionDirectory], NDArray[np.int64] | None], Mapping[int, str]]
-"""Returns the transactional ids that partitions of __transaction_state name of these producer ids, of all if None."""
-
-
-def names_of(open_source: OpenSource) -> ReadNames:
-    """Return what reads transactional ids whenever it is asked, and raises UnreadableInputError where it cannot."""
-
-    def read(directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
-        chosen = None if wanted is None else frozenset(wanted.tolist())
-        reader = CoordinatorReader(open_source)
-        names = reader.names(directories, lambda own: chosen is None or own in chosen)
-        if reader.failed:
-            raise UnreadableInputError(f"{reader.failed[0].path}: {reader.failed[0].reason}")
-        return names
-
-    return read
-
-
-def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
-    """Return what reads __transaction_state whenever it is asked."""
-
-    def read(
-        directories: Sequence[PartitionDirectory], wanted: Collection[int]
-    ) -> tuple[CoordinatorReader, CoordinatorView]:
-        reader = CoordinatorReader(open_source)
-        return reader, reader.view(directories, wanted)
-
-    return read
 
 
 class Audit:
@@ -247,7 +220,7 @@ class Audit:
         if logs is not None:
             evidence.add(logs.incidents)
             evidence.add(
-                by_lines_alone(self.options, parts, logs.events.histories, latest_modification(self.layout), self.reads)
+                by_lines_alone(self.options, parts, logs.events.histories, self.layout.latest_modification, self.reads)
             )
         findings = complete_findings(
             as_notes(run_checks(scan_wide, evidence), self.checkpoints.left_out(self.layout)), context, frozenset()
@@ -393,7 +366,7 @@ class Audit:
         """The partitions' own clock: never the wall clock, so that recorded logs give the same answer for ever."""
         if self.options.now_ms is not None:
             return given_clock(self.options.now_ms)
-        modified = latest_modification(self.layout)
+        modified = self.layout.latest_modification
         return audit_clock(parts, coordinator_ms=coordinator_ms, modified_ms=modified, quiet_ms=self.idle_ms)
 
     def _copy_groups(self, copies: Sequence[BrokerCopies]) -> list[_CopyGroup]:
@@ -452,8 +425,3 @@ class Audit:
             reasons.setdefault(entry.path, entry.reason)
         self._noted.update(reasons)
         return reasons
-
-
-def latest_modification(layout: Layout) -> int:
-    """Newest modification time of any segment, ms since the epoch; 0 without one."""
-    return max((segment.modified_ms for part in layout.partitions for segment in part.segments), default=0)

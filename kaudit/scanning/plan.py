@@ -13,7 +13,6 @@ from kaudit.partition.audit import Needs
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import ChunkSpec, whole_segments
 from kaudit.reading.chunk_reader import CHUNK_BYTES
-from kaudit.scanning.audit import latest_modification
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.not_covered import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.scanning.options import Depth, ScanOptions
@@ -148,7 +147,7 @@ def _other_contents(options: ScanOptions, layout: Layout) -> Iterator[tuple[str,
 
 def plan_jobs(options: ScanOptions, layout: Layout, needs: Callable[[PartitionDirectory], Needs]) -> list[Job]:
     """Plan the reading of every partition of `layout`, in its order."""
-    latest = latest_modification(layout) + _DAY_MS
+    latest = layout.latest_modification + _DAY_MS
     decode = options.depth is Depth.RECORDS
     several = held_several_times(layout)
     jobs: list[Job] = []

@@ -306,6 +306,11 @@ class Layout(Struct, frozen=True):
         """The partitions to audit and those that only hold facts about them: the coordinator's, the controller's."""
         return (*self.partitions, *self.unchosen)
 
+    @property
+    def latest_modification(self) -> int:
+        """The newest modification time of a segment to audit, ms since 1970; 0 without one."""
+        return max((segment.modified_ms for part in self.partitions for segment in part.segments), default=0)
+
 
 def with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[PartitionDirectory]:
     """Name each replica by the shortest suffix of its log directory that distinguishes the log directories."""

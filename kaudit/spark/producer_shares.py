@@ -14,6 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.audits.coordinator.transaction_state_reader import names_of
 from kaudit.listings.partition_join import AboutProducer, ReplicaPlace, ReplicaRows, about_producers, by_producer, join
 from kaudit.listings.producer_histories import PartitionHistory, TableWriter
 from kaudit.listings.producer_listing import Chosen, Ids, Listing
@@ -22,7 +23,6 @@ from kaudit.listings.statistics import Creator, TimeSteps, creators, top_creator
 from kaudit.model.producer_listing import Producer
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
-from kaudit.scanning.audit import names_of
 from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.table_target import KEY, PLACE, spark_schema
 from kaudit.spark.tables import OutputBatches, names_piece

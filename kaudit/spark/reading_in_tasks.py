@@ -9,13 +9,18 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader, DecisionHistory, ExpiredIds
+from kaudit.audits.coordinator.transaction_state_reader import (
+    CoordinatorReader,
+    DecisionHistory,
+    ExpiredIds,
+    coordinator_of,
+    names_of,
+)
 from kaudit.audits.producer_ids.block_sources import BlockSource, read_metadata
 from kaudit.audits.sequences.rescan import Questions, Seen, rescan
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
-from kaudit.scanning.audit import coordinator_of, names_of
 from kaudit.scanning.group_log_reading import read_group_log
 from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion
 from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels

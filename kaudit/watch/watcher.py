@@ -13,7 +13,6 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.results.selection import count
-from kaudit.scanning.audit import latest_modification
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import audit_needs, plan_jobs
 from kaudit.source.layout import Layout, PartitionDirectory
@@ -156,7 +155,7 @@ class Watcher:
         since, self._goes_on_from = self._goes_on_from, None
         if since is None:
             return time.time_ns() // 1_000_000
-        return max(since, latest_modification(layout))
+        return max(since, layout.latest_modification)
 
     def _jobs(self, layout: Layout, changed: Sequence[PartitionDirectory]) -> Sequence[Job]:
         if not changed:

@@ -1,14 +1,17 @@
 """Reading __transaction_state: the newest state of the transactional ids that matter."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kaudit.deferred import Deferred
+from kaudit.errors import UnreadableInputError
 from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.log.records import read_records
 from kaudit.model.coordinator import (
@@ -346,3 +349,37 @@ def _together(known: ExpiredTransactionalId, entry: ExpiredTransactionalId) -> E
     """Put together what two replicas say: in either, records before and after may have been compacted away."""
     following = known.next_producer_id if known.next_producer_id is not None else entry.next_producer_id
     return replace(entry if known.producer_id is None else known, next_producer_id=following)
+
+
+ReadCoordinator = Callable[[Sequence[PartitionDirectory], Collection[int]], tuple[CoordinatorReader, CoordinatorView]]
+"""Returns what partitions of __transaction_state say of these producer ids, and who read it."""
+
+
+ReadNames = Callable[[Sequence[PartitionDirectory], NDArray[np.int64] | None], Mapping[int, str]]
+"""Returns the transactional ids that partitions of __transaction_state name of these producer ids, of all if None."""
+
+
+def names_of(open_source: OpenSource) -> ReadNames:
+    """Return what reads transactional ids whenever it is asked, and raises UnreadableInputError where it cannot."""
+
+    def read(directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
+        chosen = None if wanted is None else frozenset(wanted.tolist())
+        reader = CoordinatorReader(open_source)
+        names = reader.names(directories, lambda own: chosen is None or own in chosen)
+        if reader.failed:
+            raise UnreadableInputError(f"{reader.failed[0].path}: {reader.failed[0].reason}")
+        return names
+
+    return read
+
+
+def coordinator_of(open_source: OpenSource) -> ReadCoordinator:
+    """Return what reads __transaction_state whenever it is asked."""
+
+    def read(
+        directories: Sequence[PartitionDirectory], wanted: Collection[int]
+    ) -> tuple[CoordinatorReader, CoordinatorView]:
+        reader = CoordinatorReader(open_source)
+        return reader, reader.view(directories, wanted)
+
+    return read
