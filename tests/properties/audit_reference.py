@@ -203,7 +203,7 @@ class Reference:
         elif batch.epoch > state.epoch:
             if self._sequences_count and placed.first_sequence > 0:
                 _say_missing(observe("epoch/bump-nonzero"), placed.first_sequence, state, placed)
-            elif not state.commits_raise:
+            elif not state.commits_raise or (state.abort_raised and batch.epoch == state.epoch + 1):
                 observe("epoch/restart" if transactional else "epoch/client-bump")
             _begin_epoch(state, batch.epoch)
             state.marked = False

@@ -165,7 +165,12 @@ def _is_version_2_epoch(columns: TransitionColumns, runs: Numbers) -> Mask:
     inside = np.flatnonzero(rows > merged.starts.take(groups))
     after = inside.compress(~merged.is_run.take(rows.take(inside) - 1))
     aborted[inside] = False
-    aborted[after] = ~may_commit(merged.markers["type"].take(rows.take(after) - runs.take(after) - 1))
+    marker_rows = rows.take(after) - 1
+    aborted[after] = (
+        ~may_commit(merged.markers["type"].take(marker_rows - runs.take(after)))
+        & is_new_epoch(merged.epochs.take(marker_rows), columns.previous_epoch.take(marker_rows))
+        & columns.known_at(marker_rows, groups.take(after))
+    )
     raised: Mask = version_2 & columns.known_at(rows, groups) & is_new_epoch(epochs, previous)
     raised &= ~begins_anew(epochs, previous, aborted)
     return raised
