@@ -192,8 +192,9 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 def _compared(sample):
-    """The segments of a sample that its texts are compared with; of samples of internal topics alone there are none."""
-    return sorted(path for path in (SAMPLES / sample).rglob("[0-9]*.log") if is_compared(path) and path.stat().st_size)
+    """The brokers' segments of a sample that its texts are compared with; of samples of internal topics alone there are none."""
+    segments = (path for path in (SAMPLES / sample).rglob("[0-9]*.log") if path.stem.isdigit())
+    return sorted(path for path in segments if is_compared(path) and path.stat().st_size)
 
 
 @pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir() if path.is_dir() and _compared(path)))
