@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from kaudit.model.json_record import rfc3339
 
 
-def counted(number: int, noun: str) -> str:
-    """Return `1 record` or `1,234 records`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return `1 record` or `1,234 records`. `plural`: where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def listed(names: Sequence[str]) -> str:

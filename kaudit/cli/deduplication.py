@@ -58,8 +58,8 @@ def run_dedup(options: ScanOptions, output: RowOutput, asked: RecordOptions, dis
             raise error from None
         for target in targets:
             _write(listing, target, level, display, names)
-        told = listing if names is None else loaded("redacting", "redacted_duplicates")(names, listing)
-        for note in (*not_compared(told), *told.failed):
+        shown = listing if names is None else loaded("redacting", "redacted_duplicates")(names, listing)
+        for note in (*not_compared(shown), *shown.failed):
             sys.stderr.write(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n")
         return ExitCode.UNREADABLE if listing.scan.incomplete or listing.failed else ExitCode.OK
 

@@ -128,7 +128,7 @@ def remote_log_hole(context: Context, evidence: Evidence) -> Iterator[Finding]:
     for hole in evidence.of(RemoteHole):
         if hole.cause is HoleCause.DELETED:
             continue
-        copies = counted(hole.segment_count, "copy").replace("copys", "copies")
+        copies = counted(hole.segment_count, "copy", "copies")
         why = f"{copies} of them had begun, none finished" if hole.segment_count else "no copy of them was ever begun"
         causes = (
             Explanation("the segments on the disk were deleted before they had been copied: by hand, or with a disk"),
@@ -222,7 +222,7 @@ def offsets_not_copied(context: Context, evidence: Evidence) -> Iterator[Finding
 def unfinished_copies(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report once the copies that a later one followed, which a broker begins only after the one before has ended."""
     for found in evidence.of(UnfinishedCopies):
-        copies = counted(found.segment_count, "copy").replace("copys", "copies")
+        copies = counted(found.segment_count, "copy", "copies")
         again = (
             f"; of {found.alone} no other copy is readable"
             if found.alone
