@@ -198,6 +198,14 @@ def test_a_flipped_bit_is_found_in_the_object_at_its_byte(whole, tiered):
     (damage,) = [each for each in audited(here, remote=str(there)).findings if each.code == "KA001"]
     assert (damage.file, damage.position) == (str(copies[1]), batch)
     assert damage.segment == f"{starts_of(whole)[1]:020d}.log"
+    # recovery reads the broker's disk alone: it would cut off the same damage there
+    assert damage.impact.bytes_truncated is None
+    on_disk = whole / damage.segment
+    content = bytearray(on_disk.read_bytes())
+    content[batch + 70] ^= 1
+    on_disk.write_bytes(content)
+    (damage,) = [each for each in audited(whole.parent).findings if each.code == "KA001"]
+    assert damage.impact.bytes_truncated
 
 
 def test_a_chunk_that_cannot_be_decoded_costs_its_own_batches_alone(whole, tiered):

@@ -156,9 +156,12 @@ def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
         anchor=anchor,
         evidence=_DamageEvidence(
             rule=rule,
-            broker=loading_effect(damage, later_segments, was_batch=found.was_batch)
-            if context.fetched is None
-            else _SERVED,
+            broker=_in_remote_storage(context, found)
+            or (
+                loading_effect(damage, later_segments, was_batch=found.was_batch)
+                if context.fetched is None
+                else _SERVED
+            ),
             detail=damage.detail,
             bytes=None if context.fetched is not None else found.size,
             end_position=None if context.fetched is not None else last.end,
@@ -179,6 +182,16 @@ def damage_finding(  # noqa: PLR0913 - how a check reports a range, by keyword
     )
 
 
+def _in_remote_storage(context: Context, found: DamagedRange) -> str | None:
+    """Return what a broker does with damage in a remote segment, None for a segment on its disk."""
+    is_remote = context.segments[found.first.segment] in context.elsewhere
+    return (
+        "a fetch of these offsets fails; a broker that recovers its log does not read remote storage"
+        if is_remote
+        else None
+    )
+
+
 def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: Sequence[Observation]) -> Impact:
     """Return the unreadable records, and the bytes from here to the log's end where a recovery cuts them off."""
     damage = found.first.damage
@@ -188,7 +201,11 @@ def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: 
         if damage.kind is DamageKind.OUT_OF_ORDER:
             # the batch is valid but for its place: the records that are missed may be those in it
             lost = replace(lost, records_lost_at_least=0)
-    if not context.segment_sizes or not truncates(damage, was_batch=found.was_batch):
+    if (
+        not context.segment_sizes
+        or _in_remote_storage(context, found)
+        or not truncates(damage, was_batch=found.was_batch)
+    ):
         return lost
     return replace(lost, bytes_truncated=sum(context.segment_sizes[found.first.segment :]) - damage.position)
 
