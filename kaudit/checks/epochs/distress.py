@@ -58,8 +58,7 @@ _CLIENT_RULE = (
     "told that what it gave up had failed, whether it was written or not"
 )
 _LOG_WITH_FAILURES = (
-    "the application's log with the errors of its sends, and the client's at level INFO: they say which records failed, and how many "
-    "of them never reached a broker"
+    "the application's log with the errors of its sends, and the client's at level INFO: which records failed"
 )
 
 
