@@ -1,5 +1,6 @@
 """Remote segments by __remote_log_metadata: offsets that are nowhere, copies that failed, segments that nobody reads."""
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
@@ -20,9 +21,14 @@ from kaudit.model.remote_segments import (
     UnfinishedCopies,
 )
 
-_ALONE = none_because("a finding has all segments of one partition that are alike")
-_NOT_LOGGED = none_because("brokers log each copy, and no line says that nothing came of it")
-_NOT_SIMULATED = none_because("simulated brokers have no remote storage")
+_segment_check = functools.partial(
+    check,
+    withdrawn_by=Withdrawal.NEXT_READING,
+    incident=none_because("a finding has all segments of one partition that are alike"),
+    caused_by=none_because("brokers log each copy, and no line says that nothing came of it"),
+    simulated=none_because("simulated brokers have no remote storage"),
+)
+"""Declares a check of segments that __remote_log_metadata names."""
 _ABSENT = {
     "producer_id": "segments belong to the partition, not to a producer",
     "producer_epoch": "segments belong to the partition, not to a producer",
@@ -111,17 +117,13 @@ def _hole_finding(
     )
 
 
-@check(
+@_segment_check(
     "KA510",
     severity=Severity.ERROR,
     severity_note="warning where the metadata may be older than the log, or another replica has the offsets",
     summary="offsets are neither on a disk nor in remote storage",
     confidence=Confidence.LIKELY,
     needs=(RemoteHole,),
-    withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NOT_SIMULATED,
 )
 def remote_log_hole(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range below the local log that no copy has, or whose copies never finished."""
@@ -137,17 +139,13 @@ def remote_log_hole(context: Context, evidence: Evidence) -> Iterator[Finding]:
         yield _hole_finding(remote_log_hole, context, hole, why, causes)
 
 
-@check(
+@_segment_check(
     "KA511",
     severity=Severity.ERROR,
     severity_note="warning where another replica has the offsets",
     summary="a segment in remote storage was deleted although the log needs it",
     confidence=Confidence.LIKELY,
     needs=(RemoteHole,),
-    withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NOT_SIMULATED,
 )
 def needed_segment_deleted(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range whose segments had been copied and were deleted, though the log start is not above them."""
@@ -166,16 +164,12 @@ def needed_segment_deleted(context: Context, evidence: Evidence) -> Iterator[Fin
         yield _hole_finding(needed_segment_deleted, context, hole, why, causes)
 
 
-@check(
+@_segment_check(
     "KA512",
     severity=Severity.WARNING,
     summary="offsets were not copied to remote storage although later ones were",
     confidence=Confidence.LIKELY,
     needs=(NotCopied,),
-    withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NOT_SIMULATED,
 )
 def offsets_not_copied(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report once what is only on disks and will not be copied: copying goes on after the highest offset that is copied."""
@@ -208,16 +202,12 @@ def offsets_not_copied(context: Context, evidence: Evidence) -> Iterator[Finding
         )
 
 
-@check(
+@_segment_check(
     "KA513",
     severity=Severity.WARNING,
     severity_note="note where other copies of all these offsets finished",
     summary="copies to remote storage were begun and never finished",
     needs=(UnfinishedCopies,),
-    withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NOT_SIMULATED,
 )
 def unfinished_copies(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report once the copies that a later one followed, which a broker begins only after the one before has ended."""
@@ -275,17 +265,13 @@ _ORPHAN_CAUSES = {
 _EXPIRED = Explanation("all of them have expired, and the next run of the expiration task deletes them", innocent=True)
 
 
-@check(
+@_segment_check(
     "KA514",
     severity=Severity.WARNING,
     severity_note="note where brokers are right to delete them, and will",
     summary="segments are left in remote storage that nobody reads",
     confidence=Confidence.LIKELY,
     needs=(OrphanedSegments,),
-    withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NOT_SIMULATED,
 )
 def orphaned_remote_segments(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each kind once."""
@@ -322,15 +308,11 @@ def orphaned_remote_segments(context: Context, evidence: Evidence) -> Iterator[F
         )
 
 
-@check(
+@_segment_check(
     "KA515",
     severity=Severity.NOTE,
     summary="two segments in remote storage have the same offsets",
     needs=(OverlappingSegments,),
-    withdrawn_by=Withdrawal.NEXT_READING,
-    incident=_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=_NOT_SIMULATED,
 )
 def overlapping_remote_segments(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report once the offsets that the log's lineage has in two readable segments."""
