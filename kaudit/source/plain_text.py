@@ -5,7 +5,6 @@ from bisect import bisect_right
 from typing import Final
 
 from kaudit.formats.plain_text.forms import PLAIN, TextForm, form_of, plain_block
-from kaudit.formats.plain_text.json_objects import end_of_objects
 from kaudit.source.bytes import ByteSource
 
 _BLOCK_BYTES: Final = 1 << 20
@@ -80,7 +79,7 @@ class PlainText:
         data = bytes(buffer[:count])
         if count < _BLOCK_BYTES:
             return data[: count // self._form.unit * self._form.unit]
-        if self._form.objects is not None and (end := end_of_objects(data, self._form.objects)):
+        if self._form.objects is not None and (end := self._form.objects.end_of(data)):
             return data[:end]
         mark = self._form.encoded_line_end
         end = data.rfind(mark)

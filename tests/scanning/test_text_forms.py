@@ -93,6 +93,14 @@ def test_what_a_cut_line_does_not_show_is_not_invented(tmp_path):
     assert "crc" not in evidence["offending"]
 
 
+@pytest.mark.parametrize("shape", JSON_SHAPES)
+@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+def test_lines_of_a_collector_that_were_wrapped_are_whole_once_they_are_joined(tmp_path, shape, columns):
+    for form in (wrapped, wrapped_without_trailing_blanks, mailed):
+        result = audit(tmp_path / "dump.txt", form(columns)(in_json(shape)(GAP)))
+        assert (found(result), unread(result)) == ([("KA104", "orders", 0, 2, 42, 0)], []), form
+
+
 FORMS = [
     {"wrapped": wrapped(100), "without blanks": wrapped_without_trailing_blanks(80), "mailed": mailed(76)},
     SURROUNDINGS,

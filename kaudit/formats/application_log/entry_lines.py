@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kaudit.formats.application_log.layouts import Lines
+from kaudit.formats.application_log.layouts import Lines, looks_like_continuation
 from kaudit.formats.application_log.timestamps import LogTime
+from kaudit.formats.plain_text.json_objects import columns
 
 _MIN_WIDTH: Final = 40
 _MIN_LINES: Final = 3
@@ -53,12 +54,16 @@ def _wrapped(lines: Lines, unknown: Collection[int], rows: Sequence[bytes]) -> _
     are the lines when they were wrapped, with or without what a collector put before them.
     """
     # a word that was too long for the width stands in a line of its own
-    longest = max((_columns(row) for row in rows if b" " in row.strip()), default=0)
-    if not lines.heads or len(unknown) < _MIN_PIECES or not _MIN_WIDTH <= longest <= _MAX_WIDTH:
+    longest = max((columns(row) for row in rows if b" " in row.strip()), default=0)
+    if not lines.heads or not _MIN_WIDTH <= longest <= _MAX_WIDTH:
         return None
+    others = set(range(1, len(rows))).difference(unknown, lines.heads)
     pieces = [index for index in unknown if index]
+    pieces += [at for at in others if lines.texts[at][:1] in _CLOSING or _begins_with_blank(lines.texts[at])]
+    if len(pieces) < _MIN_PIECES:
+        return None
     way = _Way(longest, b"", True)
-    glues = [_glue(_columns(rows[index - 1]), rows[index], way) for index in pieces]
+    glues = [_glue(columns(rows[index - 1]), rows[index], way) for index in pieces]
     joined = len(pieces) - glues.count(None)
     return (
         _Wrapped(joined, glues.count(b""), longest) if joined >= _MIN_PIECES and joined * 5 >= len(pieces) * 4 else None
@@ -117,27 +122,30 @@ def _entries(lines: Lines, unknown: Collection[int], rows: Sequence[bytes], way:
         if index in heads and entry:
             yield entry
             entry = []
-        is_piece = index in unknown or (text[:1] == b" " and text[1:2] not in (b" ", b"") and not _FRAME(text))
+        is_piece = index in unknown or _begins_with_blank(text)
         is_piece |= text[:1] in _CLOSING if way.traces else not text[:1].isspace()
         glue = _glue(last_length, row, way) if is_piece and index not in heads else None
         if glue is not None and entry and len(entry[-1].text) < _MAX_JOINED:
-            entry[-1] = entry[-1]._replace(text=entry[-1].text + glue + row)
+            # of a collector's own there may be no more in the row before: what it put before an empty rest
+            joined = entry[-1].text + glue + row if entry[-1].text else row
+            entry[-1] = entry[-1]._replace(text=joined, starts=entry[-1].starts and not looks_like_continuation(joined))
         else:
             entry.append(_Row(text, lines.numbers[index], index in heads or index in begun, lines.times.get(index)))
-        last_length = _columns(row)
+        last_length = columns(row)
     if entry:
         yield entry
 
 
-def _columns(row: bytes) -> int:
-    return len(row) if row.isascii() else len(row.decode("utf-8", "replace"))
+def _begins_with_blank(text: bytes) -> bool:
+    """Return whether a line begins with one blank and is no frame of a stack trace: a terminal went on in the middle of a text."""
+    return text[:1] == b" " and text[1:2] not in (b" ", b"") and not _FRAME(text)
 
 
 def _glue(length: int, text: bytes, way: _Way) -> bytes | None:
     """Return what was between a line of some length and its next piece."""
     if length >= way.width:
         return way.full
-    word = _columns(text.lstrip(b" ").split(b" ", 1)[0])
+    word = columns(text.lstrip(b" ").split(b" ", 1)[0])
     return b" " if length >= _MIN_LENGTH and length + 1 + word > way.width else None
 
 

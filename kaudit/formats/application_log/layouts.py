@@ -41,10 +41,10 @@ _STRONG_HEAD: Final = re.compile(
 ).match
 _ENVELOPE: Final = re.compile(
     rb"(?P<priority><\d{1,3}>(?:1 )?)?"
-    rb"(?P<container>\[pod/[^\]\s]{1,300}\] |[\w.-]{1,64} {1,40}\| )?"
-    rb"(?:(?P<syslog>" + SYSLOG + rb") [\w.-]{1,255} [\w./@-]{1,128}(?:\[\d{1,10}\])?: "
-    rb"|(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)) "
-    rb"(?:std(?:out|err) [FP] |[\w.-]{1,255} [\w./@-]{1,128}\[\d{1,10}\]: "
+    rb"(?P<container>\[pod/[^\]\s]{1,300}\](?: |$)|[\w.-]{1,64} {1,40}\|(?: |$))?"
+    rb"(?:(?P<syslog>" + SYSLOG + rb") [\w.-]{1,255} [\w./@-]{1,128}(?:\[\d{1,10}\])?:(?: |$)"
+    rb"|(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))(?: |$)"
+    rb"(?:std(?:out|err) [FP](?: |$)|[\w.-]{1,255} [\w./@-]{1,128}\[\d{1,10}\]:(?: |$)"
     rb"|[\w.-]{1,255} [\w.-]{1,48} [\w-]{1,128} [\w-]{1,32} (?:-|\[[^\]]{0,500}\]) (?:\xef\xbb\xbf)?)?)?"
 ).match
 """syslog and journalctl name the host and the program; RFC 5424 has five words in front; container engines name the stream."""

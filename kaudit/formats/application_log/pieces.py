@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -16,7 +16,7 @@ from kaudit.formats.application_log.layouts import (
     time_before_entry,
 )
 from kaudit.formats.plain_text.forms import encoding_of
-from kaudit.formats.plain_text.json_objects import end_of_objects, joined_objects, object_indent
+from kaudit.formats.plain_text.json_objects import object_rows
 from kaudit.formats.plain_text.prefixes import learn_prefix
 from kaudit.model.limits import SERVER_LOG_LINE_BYTES
 
@@ -59,11 +59,13 @@ class LogCounts(Struct):
             self.last_ms = timestamp_ms if self.last_ms is None else max(self.last_ms, timestamp_ms)
 
 
-def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[tuple[list[bytes], list[bytes]]]:
+def line_blocks(
+    pieces: Iterable[bytes], counts: LogCounts, understood: Callable[[bytes], int] = len
+) -> Iterator[tuple[list[bytes], list[bytes]]]:
     """Yield the lines in blocks of about a MiB, without their line ends: without what stands before each, and with it.
 
     Where blocks end depends on the bytes alone, not on how they come in pieces. Colour codes and NULs are removed, UTF-16
-    becomes UTF-8. Long lines are noted in `counts`.
+    becomes UTF-8. Long lines are noted in `counts`. `understood` says how much of a message is.
     """
     rest = b""
     skipping = False
@@ -78,7 +80,7 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[tuple[li
         data = rest + data
         end = last = data.rfind(b"\n") + 1
         if end:
-            plain = plain or _Plain(_cleaned(data[: end - 1]))
+            plain = plain or _Plain(_cleaned(data[: end - 1]), understood)
             end = plain.end_of(data[:end])
         rest = data[end:]
         if len(data) - last > MAX_LINE_BYTES:
@@ -88,20 +90,24 @@ def line_blocks(pieces: Iterable[bytes], counts: LogCounts) -> Iterator[tuple[li
             yield plain.lines(_cleaned(data[: end - 1]))
     if rest:
         cleaned = _cleaned(rest.removesuffix(b"\n"))
-        yield (plain or _Plain(cleaned)).lines(cleaned)
+        yield (plain or _Plain(cleaned, understood)).lines(cleaned)
 
 
 class _Plain:
     """Takes away what stands before each line of a log, if its lines begin entries only without that; joins objects of several lines."""
 
-    def __init__(self, first: bytes) -> None:
+    def __init__(self, first: bytes, understood: Callable[[bytes], int]) -> None:
+        def worth(line: bytes) -> int:
+            entry = structured_entry(line)
+            return 0 if entry is None else 1 + sum(map(understood, entry.text.split(b"\n")))
+
         head = first[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES]
         self._fixed_blanks = first.count(_FIXED_BLANK) > first.count(b" ")
         if self._fixed_blanks:
             head = [line.replace(_FIXED_BLANK, b" ") for line in head]
-        self._objects = object_indent(head, lambda line: structured_entry(line) is not None)
+        self._objects = object_rows(head, worth)
         if self._objects is not None:
-            head = [line for line in joined_objects(head, self._objects) if line]
+            head = [line for line in self._objects.joined(head) if line]
         self._prefixes: list[re.Pattern[bytes]] = []
         prefix = learn_prefix(head, ENTRY_START)
         if prefix is not None:
@@ -109,7 +115,7 @@ class _Plain:
             without = [expression.sub(b"", line) for line in head]
             more = len(LineReader().read(without).heads) - len(LineReader().read(head).heads)
             dated = sum(map(begins_with_date, without))
-            if dated * 5 >= sum(map(bool, without)) and (more > 0 or _collected(without) is not None):
+            if dated * 8 >= sum(map(bool, without)) and (more > 0 or _collected(without) is not None):
                 self._prefixes.append(expression)
                 head = without
         collected = _collected(head)
@@ -118,14 +124,14 @@ class _Plain:
 
     def end_of(self, text: bytes) -> int:
         """Return where the last lines of a text end that can be read without those after it."""
-        return len(text) if self._objects is None else end_of_objects(text, self._objects) or len(text)
+        return len(text) if self._objects is None else self._objects.end_of(text) or len(text)
 
     def lines(self, text: bytes) -> tuple[list[bytes], list[bytes]]:
         """Return the lines of a text, without their prefixes and with them."""
         if self._fixed_blanks:
             text = text.replace(_FIXED_BLANK, b" ")
         if self._objects is not None:
-            text = b"\n".join(joined_objects(text.split(b"\n"), self._objects))
+            text = b"\n".join(self._objects.joined(text.split(b"\n")))
         raw = text.split(b"\n")
         for prefix in self._prefixes:
             text = prefix.sub(b"", text)
@@ -139,7 +145,7 @@ def _collected(head: Sequence[bytes]) -> re.Pattern[bytes] | None:
         return None
     prefix = learn_prefix([time + b"\0" for time in times], re.compile(b"\0"))
     expression = None if prefix is None else re.compile(b"^(?:" + prefix + b")", re.MULTILINE)
-    lines = [line for line in head if line]
+    lines = [line for line in head if line and ENTRY_START.match(line)]
     matched = 0 if expression is None else sum(expression.match(line) is not None for line in lines)
     return expression if matched * 10 >= len(lines) * 9 else None
 

@@ -55,7 +55,7 @@ def read_events(  # noqa: PLR0913 - what to read, and what is known of it, by ke
     finder = _Finder(origin, path, counts, year_before_ms, partitions)
     carried = Lines([], [], [], {})
     read = 0  # `counts` may have lines of other files
-    for block, whole_lines in line_blocks(pieces, counts):
+    for block, whole_lines in line_blocks(pieces, counts, finder.understood):
         if not counts.lines:
             finder.width = width_of(block)
         first, read = read + 1, read + len(block)

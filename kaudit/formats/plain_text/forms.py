@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kaudit.formats.plain_text.json_objects import joined_objects, object_indent
+from kaudit.formats.plain_text.json_objects import ObjectRows, object_rows
 from kaudit.formats.plain_text.prefixes import learn_prefix
 
 _BYTE_ORDER_MARKS: Final[Mapping[bytes, str]] = {
@@ -27,8 +27,8 @@ class TextForm(Struct, frozen=True):
     """What a text is besides its lines. `encoding` is utf-8, utf-16-le or utf-16-be, `mark` the bytes of its byte order mark.
 
     `line_end` are the bytes at the end of each line. `prefix` is an expression of what stands before each; `member` the keys
-    to it where each line is a JSON object, "" where a string holds JSON in turn; `objects` is what stands before those objects where
-    they are printed over several lines; `fixed_blanks` says whether blanks are such that
+    to it where each line is a JSON object, "" where a string holds JSON in turn; `objects` is how those objects take several
+    rows, where they do; `fixed_blanks` says whether blanks are such that
     do not break, `colours` whether it has codes of a terminal.
     """
 
@@ -37,7 +37,7 @@ class TextForm(Struct, frozen=True):
     line_end: str = "\n"
     prefix: bytes = b""
     member: tuple[str | int, ...] = ()
-    objects: bytes | None = None
+    objects: ObjectRows | None = None
     fixed_blanks: bool = False
     colours: bool = False
 
@@ -71,9 +71,9 @@ def form_of(head: bytes, start: re.Pattern[bytes]) -> TextForm:
     fixed_blanks = _FIXED_BLANK in text and not any(map(start.search, lines))
     if fixed_blanks:
         lines = [line.replace(_FIXED_BLANK, b" ") for line in lines]
-    objects = object_indent(lines, lambda line: bool(start.search(line) and _member_with(line, start)))
+    objects = object_rows(lines, lambda line: _named(line) if start.search(line) and _member_with(line, start) else 0)
     if objects is not None:
-        lines = joined_objects(lines, objects)
+        lines = objects.joined(lines)
     members = Counter(_member_with(line, start) for line in lines if start.search(line))
     member = members.most_common(1)[0][0] if members else ()
     if member:
@@ -113,7 +113,7 @@ def plain_block(block: bytes, form: TextForm, *, begins_line: bool = True) -> by
         first, feed, text = text.partition(b"\n")
         first += feed
     if form.objects is not None:
-        text = b"\n".join(joined_objects(text.split(b"\n"), form.objects))
+        text = b"\n".join(form.objects.joined(text.split(b"\n")))
     if form.member:
         text = b"\n".join(_member(line, form.member) for line in text.split(b"\n"))
     text = text.replace(codecs.BOM_UTF8, b"")
@@ -127,6 +127,12 @@ def plain_block(block: bytes, form: TextForm, *, begins_line: bool = True) -> by
 
 
 _MAX_DEPTH: Final = 8
+_NAME: Final = re.compile(rb"[ \"][A-Za-z]+: ").findall
+
+
+def _named(line: bytes) -> int:
+    """Return how many values have their name before them, and at least 1: a blank that a wrap took joins two."""
+    return 1 + len(_NAME(line))
 
 
 def _member_with(line: bytes, start: re.Pattern[bytes]) -> tuple[str | int, ...]:
