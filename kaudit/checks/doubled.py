@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kaudit.checks.log.log_end import log_ends_early
 from kaudit.checks.registry import CHECKS
 from kaudit.checks.replicas.only_copy import only_copy
-from kaudit.checks.replicas.records_cut_off import records_cut_off
+from kaudit.checks.replicas.records_cut_off import CutEvidence, records_cut_off
 from kaudit.checks.replicas.replicas_diverged import replicas_diverged
 from kaudit.checks.sidefiles.checkpoints import checkpoint_disagrees
 from kaudit.model.finding import Explanation, Finding, Severity
@@ -36,10 +36,15 @@ def without_doubled(findings: Sequence[Finding]) -> Sequence[Finding]:
 def bounded_by_lines(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, those of comparisons with the bound of what lines say was lost at the same offsets and more.
 
-    Those of lines give way to a comparison that counts exactly what was lost of all their offsets.
+    Those of lines give way to a comparison that counts exactly what was lost of all their offsets, or has a bound where they have none.
     """
-    exact = [finding for finding in findings if finding.code in _OF_COPIES and _is_exact(finding.impact)]
-    left = [finding for finding in findings if finding.code != records_cut_off.code or not _is_within(finding, exact)]
+    compared = [finding for finding in findings if finding.code in _OF_COPIES]
+    exact = [finding for finding in compared if _is_exact(finding.impact)]
+    left = [
+        finding
+        for finding in findings
+        if finding.code != records_cut_off.code or not (_is_within(finding, exact) or _is_bounded(finding, compared))
+    ]
     lost = [finding for finding in left if finding.code == records_cut_off.code and finding.impact.records_lost_at_most]
     if any(finding.impact.cautions for finding in left if finding.code == replicas_diverged.code):
         # which replicas these are is known where they are given
@@ -53,6 +58,16 @@ def _without_cautions(finding: Finding) -> Finding:
 
 def _is_exact(impact: Impact) -> bool:
     return impact.records_lost_at_least is not None and impact.records_lost_at_least == impact.records_lost_at_most
+
+
+def _is_bounded(finding: Finding, others: Sequence[Finding]) -> bool:
+    """Return whether nothing but an election shows a loss of which a copy shows how much it is at most."""
+    if not isinstance(finding.evidence, CutEvidence) or finding.evidence.cut_off_by:
+        return False
+    return any(
+        other.impact.records_lost_at_most is not None and (other.offset or 0) >= (finding.offset or 0)
+        for other in others
+    )
 
 
 def _is_within(finding: Finding, others: Sequence[Finding]) -> bool:

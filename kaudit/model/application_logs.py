@@ -61,6 +61,8 @@ class LogEventKind(StrEnum):
     SNAPSHOT_UNREADABLE = auto()
     PRODUCER_EXPIRED = auto()
     LOG_DIR_FAILED = auto()
+    LOG_CLEANING = auto()
+    KEYLESS_REMOVED = auto()
     # the process
     STARTED = auto()
     STOPPED = auto()
@@ -117,7 +119,7 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     group's, its epoch since KIP-848. `incarnation` is the id, in Kafka's base64,
     under which a broker registers, and `broker_epoch` what the controller answers. `former_end` is an end (exclusive), or a
     high watermark, that the log had before it was cut off. Of a segment that retention deletes `offset` is the first, `modified_ms` when
-    its file was written last, `newest_record_ms` the greatest timestamp of its records, ms since the epoch, and `retention_ms` its topic's limit. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
+    its file was written last, `newest_record_ms` the greatest timestamp of its records, ms since the epoch, and `retention_ms` its topic's limit. `records` is a number of them. `error` is the name in Kafka's `Errors`, else what the log calls it. `pattern` is
     the id of the message pattern, `text` the entry's first MAX_TEXT characters.
     """
 
@@ -159,6 +161,7 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     modified_ms: int | None = None
     newest_record_ms: int | None = None
     retention_ms: int | None = None
+    records: int | None = None
 
 
 class ApplicationLogFile(JsonRecord, frozen=True):

@@ -25,7 +25,8 @@ class LeaderStart(Struct, frozen=True):
 class FollowerStart(Struct, frozen=True):
     """A broker began to follow the leader of `leader_epoch`, with its log's end at `end_offset` (exclusive); `at_ms` as a leader's.
 
-    `leader` is that broker's id: NO_LEADER where nobody led, None where the line does not say.
+    `leader` is that broker's id: NO_LEADER where nobody led, None where the line does not say. `anew`: the broker had a log before, and
+    began to follow with another one that it had just made.
     """
 
     broker: str
@@ -33,6 +34,7 @@ class FollowerStart(Struct, frozen=True):
     end_offset: int
     at_ms: int | None
     leader: int | None = None
+    anew: bool = False
 
 
 class CutBy(enum.Enum):
@@ -48,7 +50,8 @@ class LogCut(Struct, frozen=True):
 
     `end_offset` is the log's end before that (exclusive), as the latest line before says it, None if none does; `at_least` an end or
     a high watermark that it had before, if a line says one. `nothing_committed`: all of it lay beyond the high watermark, which the
-    broker wrote down when it was stopped. `events` are the lines: that of its end, and those of the cut.
+    broker wrote down when it was stopped. `followed` is the leader epoch of the leader that it followed, None where no line says it.
+    `events` are the lines: that of its end, and those of the cut.
     """
 
     broker: str
@@ -59,6 +62,7 @@ class LogCut(Struct, frozen=True):
     at_ms: int | None
     events: Sequence[EventEvidence]
     nothing_committed: bool = False
+    followed: int | None = None
 
 
 class LogRemoval(Struct, frozen=True):
@@ -88,6 +92,14 @@ class SegmentDeletion(Struct, frozen=True):
     event: EventEvidence
 
 
+class KeylessRemoval(Struct, frozen=True):
+    """The log cleaner of a broker left out `records` without keys when it compacted the log. `event` is the line that says so."""
+
+    broker: str
+    records: int
+    event: EventEvidence
+
+
 class LeaderHistory(Struct):
     """What lines of brokers' logs say of the leaders and followers of one partition, broker by broker in the order of their lines."""
 
@@ -104,6 +116,7 @@ class LeaderHistory(Struct):
     """The brokers with lines about a log of the partition."""
     removals: list[LogRemoval] = field(default_factory=list)
     deletions: list[SegmentDeletion] = field(default_factory=list)
+    keyless: list[KeylessRemoval] = field(default_factory=list)
     log_starts: list[int] = field(default_factory=list)
     """Offsets that became the log start."""
 
@@ -164,6 +177,16 @@ class FreshRecordsDeleted(Struct, frozen=True):
     newest_record_ms: int
     modified_ms: int
     by_clock: bool
+    shown: ShownEvents
+
+
+class KeylessRecordsRemoved(Struct, frozen=True):
+    """The log cleaner removed `records` of a partition that had no keys, as far as the lines of one of its `brokers` say."""
+
+    topic: str
+    partition: int
+    records: int
+    brokers: Sequence[str]
     shown: ShownEvents
 
 

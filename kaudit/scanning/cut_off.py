@@ -9,7 +9,14 @@ from kaudit.deferred import Deferred
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.finding import Finding, Severity
 from kaudit.model.leader_epochs import EpochEntry
-from kaudit.model.record_loss import CutRecords, FreshRecordsDeleted, FutureRecords, LeaderHistory, ReportedChange
+from kaudit.model.record_loss import (
+    CutRecords,
+    FreshRecordsDeleted,
+    FutureRecords,
+    KeylessRecordsRemoved,
+    LeaderHistory,
+    ReportedChange,
+)
 from kaudit.model.replicas import Relation, ReplicaEvidence
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
@@ -100,8 +107,8 @@ def by_lines_alone(
     histories: _Histories,
     latest_ms: int,
     open_source: OpenSource,
-) -> Iterator[CutRecords | FreshRecordsDeleted]:
-    """Yield what was cut off in partitions whose logs are not among the inputs, and what retention deleted in any."""
+) -> Iterator[CutRecords | FreshRecordsDeleted | KeylessRecordsRemoved]:
+    """Yield what was cut off in partitions whose logs are not among the inputs, and what retention and the log cleaner deleted in any."""
     read = {(part.directory.topic, part.directory.partition) for part in parts}
     for key, history in sorted(histories.items()):
         if not options.asks_for(*key):
@@ -109,6 +116,7 @@ def by_lines_alone(
         if key not in read:
             yield from cut_records.cut_records(history, None, open_source)
         yield from deleted_segments.fresh_records_deleted(history, latest_ms)
+        yield from deleted_segments.keyless_records_removed(history)
 
 
 def as_notes(findings: Iterable[Finding], left_out: Collection[tuple[str, int]]) -> Iterator[Finding]:

@@ -191,7 +191,13 @@ class Broker:
             _wait_for(port)
         properties = self.home / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        self.format()
+        return self._command()
+
+    def format(self) -> None:
+        """Write meta.properties into its empty directories, which brokers with KRaft do not do by themselves."""
         if self.kraft:
+            properties = self.home / "server.properties"
             users = (f"SCRAM-SHA-512=[name={name},password={secret}]" for name, secret in self.scram.items())
             scram = (argument for user in users for argument in ("--add-scram", user))
             levels = [
@@ -204,7 +210,6 @@ class Broker:
             tool = self._java("kafka.tools.StorageTool", *format_, *scram, *levels)
             with (self.home / "format.out").open("wb") as out:
                 subprocess.run(tool, check=True, stdout=out, stderr=out, cwd=self.home)
-        return self._command()
 
     def _command(self) -> Jvm:
         command = self._java("kafka.Kafka", str(self.home / "server.properties"))

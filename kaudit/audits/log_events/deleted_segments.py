@@ -1,10 +1,11 @@
-"""Segments that retention deleted although they had just been written, as lines of brokers' logs say."""
+"""Records that brokers deleted although they had just been written, or because they had no keys, as lines of their logs say."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from kaudit.model.evidence_parts import ShownEvents
-from kaudit.model.record_loss import FreshRecordsDeleted, LeaderHistory, SegmentDeletion
+from kaudit.model.record_loss import FreshRecordsDeleted, KeylessRecordsRemoved, LeaderHistory, SegmentDeletion
 
 _LINES_SHOWN: Final = 5
 
@@ -21,6 +22,17 @@ def fresh_records_deleted(history: LeaderHistory, latest_ms: int) -> Iterator[Fr
             fresh.setdefault(deletion.base_offset, deletion)
     if fresh:
         yield _of_partition(history, [fresh[base] for base in sorted(fresh)])
+
+
+def keyless_records_removed(history: LeaderHistory) -> Iterator[KeylessRecordsRemoved]:
+    """Yield once, of a partition, what log cleaners removed because it had no key: each replica cleans its own log, so the most counts."""
+    removed = Counter[str]()
+    for removal in history.keyless:
+        removed[removal.broker] += removal.records
+    if removed:
+        lines = [removal.event for removal in history.keyless]
+        shown = ShownEvents(lines[:_LINES_SHOWN], len(lines))
+        yield KeylessRecordsRemoved(history.topic, history.partition, max(removed.values()), sorted(removed), shown)
 
 
 def _was_old(deletion: SegmentDeletion) -> bool:

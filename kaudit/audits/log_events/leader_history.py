@@ -13,6 +13,7 @@ from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.record_loss import (
     CutBy,
     FollowerStart,
+    KeylessRemoval,
     LeaderHistory,
     LeaderStart,
     LogCut,
@@ -47,6 +48,9 @@ _RECOVERS: Final = "segment-recovered"
 _OPENS_WITH_MARK: Final = "initial-high-watermark"
 _BEGINS_TO_FOLLOW_MS: Final = 10_000
 """A broker that starts follows its leaders within seconds."""
+_MOVES_TO_ANOTHER_DISK: Final = "[ReplicaAlterLogDirsThread-"
+"""A line of this thread is about a log in a -future directory, which follows the broker's own."""
+_CLEANER: Final = re.compile(r"(?:Cleaner |kafka-log-cleaner-thread-)(\d{1,4})\b")
 _ASIDE: Final = re.compile(r"-(?:future|delete|stray), ")
 """The end of a directory's name: it is not the partition's own (UnifiedLog.FutureDirSuffix and others)."""
 _PROVES_CUT: Final = "truncated"
@@ -76,6 +80,12 @@ class _Replica(Struct):
     """The broker was asked to stop, and no line about its next start says that it recovered the log."""
     mark: LogEvent | None = None
     """The line of the high watermark with which the log was opened after a clean stop."""
+    anew: bool = False
+    """It made its log although it had had one before."""
+    followed: int | None = None
+    """The leader epoch of the leader that it follows."""
+    future_at: int | None = None
+    """Where the -future log is truncated by the line before: the line of that log names its disk, as its own log's does."""
     failed: bool = False
     """A log directory of its broker failed before it stopped: what was being written then had not been answered."""
 
@@ -88,12 +98,15 @@ class _Replica(Struct):
         elif event.event is _Kind.UNCLEAN_LEADER_ELECTED:
             self.history.unclean.append(event.leader_epoch)
         elif event.event is _Kind.LOG_CREATED:
+            self.anew = self.broker in self.history.seen_by
             if self.end is None:
                 self.history.created_by.add(self.broker)
             self.history.seen_by.add(self.broker)
             self._shorter(event, 0)
         elif event.event is _Kind.LOG_DELETED:
             self._deleted(event)
+        elif event.event is _Kind.KEYLESS_REMOVED and event.records is not None:
+            self.history.keyless.append(KeylessRemoval(self.broker, event.records, self.shown.evidence(event)))
         elif event.offset is not None and not _ASIDE.search(event.text):
             self._at_offset(event, event.offset)
 
@@ -160,8 +173,9 @@ class _Replica(Struct):
             )
         elif kind is _Kind.BECAME_FOLLOWER and event.leader_epoch is not None:
             self._ends_at(offset, event, is_exact=True)
+            self.followed = event.leader_epoch
             self.history.followers.append(
-                FollowerStart(self.broker, event.leader_epoch, offset, self.shown.time(event), event.leader)
+                FollowerStart(self.broker, event.leader_epoch, offset, self.shown.time(event), event.leader, self.anew)
             )
 
     def _expired(self, event: LogEvent, offset: int) -> None:
@@ -183,6 +197,12 @@ class _Replica(Struct):
         return mark.offset <= cut.offset and 0 <= since <= _BEGINS_TO_FOLLOW_MS
 
     def _truncated(self, event: LogEvent, offset: int) -> None:
+        future_at, self.future_at = self.future_at, None
+        if _MOVES_TO_ANOTHER_DISK in event.text:
+            self.future_at = offset
+            return
+        if event.pattern == _PROVES_CUT and future_at == offset:
+            return
         if event.pattern in _BEGINS_ANEW:
             self._ends_at(offset, event, is_exact=True)
         if event.pattern not in _CUTS:
@@ -215,7 +235,10 @@ class _Replica(Struct):
         lines.append(self.shown.evidence(event))
         by = CutBy.LEADER_EPOCH if by_epoch else CutBy.FOLLOWING
         at = self.shown.time(event)
-        cuts.append(LogCut(self.broker, offset, end, mark, by, at, lines, nothing_committed=self._beyond_mark(event)))
+        beyond = self._beyond_mark(event)
+        cuts.append(
+            LogCut(self.broker, offset, end, mark, by, at, lines, nothing_committed=beyond, followed=self.followed)
+        )
 
 
 def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[str, int], LeaderHistory]:
@@ -224,13 +247,9 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
     for (home, broker_id), own in by_broker(event for event in events if event.origin == "server").items():
         broker = (home or "a broker") if broker_id is None else f"broker {broker_id}"
         replicas: dict[tuple[str, int], _Replica] = {}
+        cleaned: dict[str | None, _Replica] = {}
         for event in own:
-            if event.event is _Kind.STOPPED:
-                for replica in replicas.values():
-                    replica.stops(event)
-            if event.event is _Kind.LOG_DIR_FAILED:
-                for replica in replicas.values():
-                    replica.failed = True
+            _take_of_all(event, replicas.values(), cleaned)
             if event.topic is None or event.partition is None or event.topic == _METADATA_LOG:
                 continue
             key = event.topic, event.partition
@@ -238,4 +257,24 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
                 history = histories.setdefault(key, LeaderHistory(*key))
                 replicas[key] = _Replica(broker, history, shown)
             replicas[key].take(event)
+            if event.event is _Kind.LOG_CLEANING:
+                cleaned[_cleaner(event)] = replicas[key]
     return histories
+
+
+def _take_of_all(event: LogEvent, replicas: Iterable[_Replica], cleaned: Mapping[str | None, _Replica]) -> None:
+    """Take a line that names no partition: it is about all of a broker's replicas, or the one that a thread `cleaned` last."""
+    if event.event is _Kind.STOPPED:
+        for replica in replicas:
+            replica.stops(event)
+    elif event.event is _Kind.LOG_DIR_FAILED:
+        for replica in replicas:
+            replica.failed = True
+    elif event.event is _Kind.KEYLESS_REMOVED and (thread := _cleaner(event)) in cleaned:
+        cleaned[thread].take(event)
+
+
+def _cleaner(event: LogEvent) -> str | None:
+    """Return the number of the cleaner's thread that wrote a line, as the line says it."""
+    found = _CLEANER.search(event.text)
+    return None if found is None else found[1]

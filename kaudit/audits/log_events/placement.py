@@ -1,5 +1,6 @@
 """The places of server log events in a partition's order: the offsets around each, and the reason."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum, auto
@@ -186,6 +187,7 @@ def _in_order(ready: list[_Ready]) -> Iterable[_Ready]:
     return [one for _, _, one in sorted(keyed, key=lambda key: key[:2])]
 
 
+_KIND_OF_LOG = re.compile(r"server|state-change|controller|log-cleaner")
 _NAMES_ITSELF = frozenset(
     {
         LogEventKind.STARTED,
@@ -203,8 +205,9 @@ _NAMES_ITSELF = frozenset(
 def by_broker(events: Iterable[LogEvent]) -> dict[tuple[str, int | None], list[LogEvent]]:
     """Return events by directory and broker id, in the order of the broker's lines.
 
-    A directory is one broker's, unless its files name several: then each file is its broker's. The files of a broker -
-    server.log, state-change.log, their rolled parts - are merged by time. The id is None where no line says it.
+    A directory is one broker's, unless its files name several: then each file is its broker's, by its lines or else by the name of
+    another file: log-cleaner-b1.log is of the broker of server-b1.log. The files of a broker - server.log, state-change.log, their
+    rolled parts - are merged by time. The id is None where nothing says it.
     """
     homes: dict[str, dict[str, list[LogEvent]]] = {}
     for event in events:
@@ -213,10 +216,18 @@ def by_broker(events: Iterable[LogEvent]) -> dict[tuple[str, int | None], list[L
     for home, files in homes.items():
         ids = {path: _broker_id(found) for path, found in files.items()}
         named = {broker for broker in ids.values() if broker is not None}
+        by_name = {_without_kind(path): own for path, own in ids.items() if own is not None}
+        by_name.pop("", None)
         for path, found in files.items():
             broker = ids[path] if len(named) > 1 else next(iter(named), None)
+            broker = by_name.get(_without_kind(path)) if broker is None else broker
             brokers.setdefault((home, broker), []).append(found)
     return {key: _merged(found) for key, found in brokers.items()}
+
+
+def _without_kind(path: str) -> str:
+    """Return a log file's name without what says which of a broker's logs it is, and without what follows `.log` of a rolled part."""
+    return _KIND_OF_LOG.sub("", path.rpartition("/")[2].partition(".log")[0])
 
 
 def _broker_id(events: Iterable[LogEvent]) -> int | None:

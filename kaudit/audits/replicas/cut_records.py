@@ -1,7 +1,7 @@
 """Which records the ends of logs held that brokers cut off, and how many of them nobody has any more."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -63,9 +63,25 @@ def cut_records(history: LeaderHistory, log: KnownLog | None, open_source: OpenS
         start = _lost_from(cut, history, log)
         if start is not None and start[0] < _end_at_most(cut):
             lost.setdefault(start, []).append(cut)
+    for start in _elected_uncleanly(history, log, {epoch for _, epoch in lost}):
+        lost[start] = []
     return [
         _cut(first, epoch, cuts, history, log, open_source) for (first, epoch), cuts in sorted(lost.items(), key=_at)
     ]
+
+
+def _elected_uncleanly(
+    history: LeaderHistory, log: KnownLog | None, known: Container[int | None]
+) -> Iterator[tuple[int, int]]:
+    """Yield where a leader began that was not in sync, and its epoch, where no line shows how much more the one before had."""
+    if None in known or has_one_replica(history):
+        return
+    starts = {leader.leader_epoch: leader.offset for leader in history.leaders}
+    starts |= {} if log is None else {epoch: offset for offset, epoch in log.starts}
+    harmless = {*changes_without_loss(history)}
+    for epoch in dict.fromkeys(history.unclean):
+        if epoch and epoch in starts and epoch not in known and epoch not in harmless:
+            yield starts[epoch], epoch
 
 
 def _end_at_most(cut: LogCut) -> float:
@@ -77,13 +93,13 @@ def _end_at_most(cut: LogCut) -> float:
 
 
 def changes_without_loss(history: LeaderHistory) -> Iterator[int]:
-    """Yield the leader epochs at whose beginning the leader before had no more than the new one, as both say."""
+    """Yield the leader epochs at whose beginning the leader before had no more than the new one, as both say of the logs they had then."""
     starts = sorted(history.leaders, key=lambda leader: leader.leader_epoch)
     for before, after in pairwise(starts):
         ends = [
             follower.end_offset
             for follower in history.followers
-            if follower.broker == before.broker and follower.leader_epoch == after.leader_epoch
+            if follower.broker == before.broker and follower.leader_epoch == after.leader_epoch and not follower.anew
         ]
         if before.broker == after.broker or (ends and ends[0] <= after.offset):
             yield after.leader_epoch
@@ -121,7 +137,9 @@ def _lost_from(cut: LogCut, history: LeaderHistory, log: KnownLog | None) -> tup
     if log is not None and log.log_start <= cut.offset:
         for offset, epoch in log.starts:
             if offset >= cut.offset and epoch > 0:  # a log that begins with leader epoch 0 was there before any change
-                return offset, epoch
+                # what it cut off had other leader epochs than its leader's log, which no later leader could put back
+                lacked = cut.by is CutBy.LEADER_EPOCH and cut.followed is not None and epoch <= cut.followed
+                return cut.offset if lacked else offset, epoch
         return log.log_end, None
     others = (leader for leader in history.leaders if leader.broker != cut.broker and leader.leader_epoch > 0)
     leaders = [leader for leader in others if leader.offset >= cut.offset]
@@ -140,7 +158,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     open_source: OpenSource,
 ) -> CutRecords:
     ends = [cut.end_offset for cut in cuts]
-    end = None if None in ends else max(filter(None, ends))
+    end = None if None in ends else max(filter(None, ends), default=None)
     marks = [cut.at_least for cut in cuts if cut.at_least is not None]
     leaders = [leader for leader in history.leaders if leader.leader_epoch == epoch]
     began = _began(history, epoch)
@@ -151,8 +169,10 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     known = max([1, *(at - first for at in (*ends, *marks) if at is not None)])
     again = _SentAgain()
     if log is not None:
-        again = _sent_again(log.directory, first, known, began, open_source)
-    unacknowledged = all(cut.nothing_committed for cut in cuts) or (count is not None and again.idempotent >= count)
+        again = _sent_again(log, (first, epoch), known, began, open_source)
+    unacknowledged = (bool(cuts) and all(cut.nothing_committed for cut in cuts)) or (
+        count is not None and again.idempotent >= count
+    )
     nothing = not bumps and not unclean and _all_sent_again(history, leaders, log, unacknowledged=unacknowledged)
     least = max(known - again.idempotent - again.others, 0) if log is not None else 0
     others = _led_by_others(first, epoch, cuts, history, log)
@@ -175,7 +195,10 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
         began_ms=began,
         cut_ms=min((cut.at_ms for cut in cuts if cut.at_ms is not None), default=None),
         shown=ShownEvents(shown[:_LINES_SHOWN], len(shown)),
-        unknown=[*_unknown(log, end, leaders), *([] if nothing else others[-1:])],
+        unknown=[
+            *_unknown(log, end, leaders, 0 if nothing else again.others, is_cut=bool(cuts)),
+            *([] if nothing else others[-1:]),
+        ],
         has_followers=bool(history.followers),
     )
 
@@ -186,15 +209,17 @@ def _led_by_others(
     """Return what would show how long the logs of other leaders were: of those from the last leader epoch of the logs that were cut off to this one."""
     if epoch is None or any(cut.by is CutBy.LOADED and cut.end_offset is not None for cut in cuts):
         return []
-    leaders = (
-        {} if log is None else {own: f"broker {leader}" for own, leader in log.leaders.items() if leader != NO_LEADER}
-    )
+    leaders = {leader.leader_epoch: leader.broker for leader in history.leaders}
+    if log is not None:
+        leaders |= {own: f"broker {leader}" for own, leader in log.leaders.items() if leader != NO_LEADER}
     brokers = {cut.broker for cut in cuts if cut.end_offset is not None}
     followed = [each.leader_epoch for each in history.followers if each.broker in brokers]
     led = [each.leader_epoch for each in history.leaders if each.broker in brokers]
     led += [own for own, leader in leaders.items() if leader in brokers]
     held = [] if log is None else [own for offset, own in log.starts if offset < first]
     known = max((own for own in (*followed, *led, *held) if own < epoch), default=0)
+    if not cuts:
+        return [log_end_of(known, leaders.get(known))]
     others = unheard(known, epoch, {} if log is None else log.leaders)
     if known in followed and known not in led:
         others.insert(0, known)
@@ -222,29 +247,37 @@ def _all_sent_again(
     return log is not None and not log.others_batches and (clean or unacknowledged)
 
 
-def _unknown(log: KnownLog | None, end: int | None, leaders: Sequence[LeaderStart]) -> Iterator[str]:
+def _unknown(
+    log: KnownLog | None, end: int | None, leaders: Sequence[LeaderStart], others_sent_again: int, *, is_cut: bool
+) -> Iterator[str]:
     if log is None:
         yield "the partition's directory of its leader: which of these records were sent again"
-    if end is None:
+    if end is None and is_cut:
         yield "the log's end before it was cut off: server.log of the truncated broker from its start on"
     if not leaders:
         yield "server.log of the new leader: when it began, and whether it had been in sync"
+    if others_sent_again:
+        yield "the logs of producers without producer ids: which of these records they sent again"
 
 
 def _sent_again(
-    directory: PartitionDirectory, first: int, most: int, began_ms: int | None, open_source: OpenSource
+    log: KnownLog, change: tuple[int, int | None], most: int, began_ms: int | None, open_source: OpenSource
 ) -> _SentAgain:
-    """Count the records from `first` on that may be among those cut off, up to `most`: retries keep their timestamps.
+    """Count the records that may be among those cut off, up to `most`, from the beginning of a leader epoch on: retries keep their timestamps.
+
+    `change` is the first offset that was cut off, and that epoch.
 
     The old leader read the next request of a connection only once it had answered the one before (SocketServer mutes it), so it
     held at most one batch of each idempotent producer that the replicas in sync did not have. Producers without id
     may have sent all again that they made before the new leader began.
     """
+    cut, epoch = change
+    first = max([cut, *(offset for offset, own in log.starts if own == epoch)])
     found = _SentAgain()
     seen: set[int] = set()
     read = 0
     latest = None if began_ms is None else began_ms + _CLOCKS_DIFFER_MS
-    for batches in batches_from(directory, open_source, first):
+    for batches in batches_from(log.directory, open_source, first):
         counts = producers_records(batches)
         own = batches["base_offset"] >= first
         old = own & (counts > 0) & _made_before(batches, latest)

@@ -1,6 +1,6 @@
-"""Timestamps of records that mislead retention: fresh records that it deleted, and records that it will not delete."""
+"""Records that brokers delete, or will not delete, because of what producers put into them: their timestamps, or no key."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -8,12 +8,12 @@ from kaudit.checks.check import Evidence, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import LOGGED
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
-from kaudit.checks.texts import counted
+from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import rfc3339
-from kaudit.model.record_loss import FreshRecordsDeleted, FutureRecords
+from kaudit.model.record_loss import FreshRecordsDeleted, FutureRecords, KeylessRecordsRemoved
 
 _BY_TIMESTAMPS = "time retention goes by the greatest timestamp of a segment's records, which clients set (CreateTime)"
 _REPLAYED = Explanation("events of the past were written with their own times: a replay, a backfill, a simulation")
@@ -28,6 +28,12 @@ class _DeletedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     retention_ms: int
     newest_record_timestamp: int
     last_written_timestamp: int
+
+
+class _KeylessEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    subject: str
+    records: int
+    cleaned_by: Sequence[str]
 
 
 class _FutureEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
@@ -78,6 +84,39 @@ def fresh_records_deleted(context: Context, evidence: Evidence) -> Iterator[Find
             explanations=(_BROKERS_CLOCK,) if found.by_clock else (_REPLAYED, _CLOCK),
             following=() if found.by_clock else (_stamped_by_brokers(own),),
             absent={**NO_PRODUCER, **dict.fromkeys(("file", "segment", "position"), "the records are in no file any more")},
+        )  # fmt: skip
+
+
+@check(
+    "KA617",
+    severity=Severity.ERROR,
+    summary="the log cleaner removed records because they had no keys",
+    needs=(KeylessRecordsRemoved,),
+    incident=(LOGGED,),
+    caused_by=none_because("the lines that show it are its evidence"),
+    simulated=none_because("simulated topics are compacted only where all records have keys"),
+)
+def keyless_records_removed(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each partition once."""
+    for found in evidence.of(KeylessRecordsRemoved):
+        own = replace(context, topic=found.topic, partition=found.partition)
+        yield keyless_records_removed.finding(
+            own,
+            f"the log cleaner of {listed(found.brokers)} removed {counted(found.records, 'record')} of {own.name} that had no keys",
+            evidence=_KeylessEvidence(
+                rule="compaction keeps the newest record of each key, and removes records without one",
+                broker="refuses records without keys (INVALID_RECORD) since the topic has cleanup.policy=compact",
+                subject=own.name,
+                records=found.records,
+                cleaned_by=list(found.brokers),
+                events=found.shown,
+            ),
+            impact=Impact(records_lost_at_least=found.records, records_lost_at_most=found.records),
+            explanations=(Explanation("records without keys had been written to the topic before it was set to cleanup.policy=compact"),),
+            absent={
+                **NO_PRODUCER,
+                **dict.fromkeys(("file", "segment", "position", "offset", "last_offset"), "the records are in no file any more"),
+            },
         )  # fmt: skip
 
 

@@ -26,7 +26,9 @@ _ABSENT = {
 }
 
 
-class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+class CutEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    """What brokers cut off; `cut_off_by` is empty where a leader began that was not in sync and no line shows what the one before had."""
+
     subject: str
     cut_off_by: Sequence[str]
     back_with_less: Sequence[str]
@@ -67,13 +69,13 @@ def _cut(context: Context, found: CutRecords) -> Finding:
     times = [at for at in (found.began_ms, found.cut_ms) if at is not None]
     return records_cut_off.finding(
         context,
-        f"{_lacking(found)} {_offsets(found)}, which the leader{_of_epoch(found)} began without: {_lost(found)}",
+        f"{_lacking(found)}: {_lost(found)}",
         severity=severity,
         confidence=Confidence.CERTAIN if least == most else Confidence.LIKELY,
         offset=found.first_offset,
         last_offset=last,
         anchor=f"{found.first_offset} {found.leader_epoch}",
-        evidence=_Evidence(
+        evidence=CutEvidence(
             rule=_RULE,
             broker="has them no more: only a copy of the directory that was made before, and the producers, can bring them back",
             subject=context.name,
@@ -101,10 +103,15 @@ def _cut(context: Context, found: CutRecords) -> Finding:
 
 
 def _lacking(found: CutRecords) -> str:
+    if not found.brokers:
+        return (
+            f"the leader of epoch {found.leader_epoch} began at offset {found.first_offset} without having been in sync, and nothing shows "
+            "how much more the leader before had"
+        )
     cut = [broker for broker in found.brokers if broker not in found.back_with_less]
     texts = [f"{listed(found.back_with_less)} came back without"] if found.back_with_less else []
     texts += [f"{listed(cut)} cut off"] if cut else []
-    return ", ".join(texts)
+    return f"{', '.join(texts)} {_offsets(found)}, which the leader{_of_epoch(found)} began without"
 
 
 def _offsets(found: CutRecords) -> str:
@@ -132,7 +139,7 @@ def _lost(found: CutRecords) -> str:
 
 def _cautions(context: Context, found: CutRecords) -> Sequence[Caution]:
     """Return what not to do where a broker came back with less, and no other replica has cut off yet what it lacks."""
-    is_over = list(found.brokers) != list(found.back_with_less)
+    is_over = not found.brokers or list(found.brokers) != list(found.back_with_less)
     if found.records_lost_at_most == 0 or is_over or not found.has_followers:
         return ()
     reason = f"records that {listed(found.back_with_less)} lacks are cut off when they follow it"

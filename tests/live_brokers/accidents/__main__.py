@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.live_brokers.accidents import healthy, losses, tiered
+from tests.live_brokers.accidents import disks_and_elections, healthy, losses, tiered
 from tests.live_brokers.accidents.stage import INDEX_BYTES, Stage
 from tests.live_brokers.accidents.truth import DATA, Accident, keep
 
@@ -36,12 +36,19 @@ PLAYS = {
     "acks1-failover": Play(losses.acks1_failover, NEW, 3),
     "clock-ahead": Play(losses.clock_ahead, OLD, 1),
     "clock-behind": Play(losses.clock_behind, OLD, 1),
+    "compacted-without-keys": Play(disks_and_elections.compacted_without_keys, OLD, 2),
     "deleted-records": Play(healthy.deleted_records, OLD, 2),
     "deleted-topic": Play(losses.deleted_topic, NEW, 2),
+    "deleted-while-written": Play(
+        disks_and_elections.deleted_while_written, OLD, 2, {"auto.create.topics.enable": "true"}
+    ),
     "distressed-producer": Play(losses.distressed_producer, OLD, 1),
+    "emptied-disk": Play(disks_and_elections.emptied_disk, NEW, 2),
+    "failed-disk": Play(disks_and_elections.failed_disk, OLD, 2, _DISKS),
     "fenced-zombie": Play(healthy.fenced_zombie, OLD, 2),
     "full-disk": Play(losses.full_disk, NEW, 1, {"log.dirs": "data/d1", "metadata.log.dir": "data/metadata"}),
     "lagging-follower": Play(healthy.lagging_follower, NEW, 2),
+    "leader-storm": Play(disks_and_elections.leader_storm, NEW, 2),
     "live-copy": Play(healthy.live_copy, OLD, 2),
     "lost-coordinator": Play(losses.lost_coordinator, NEW, 2),
     "lost-log-directory": Play(losses.lost_log_directory, OLD, 2),
@@ -60,6 +67,7 @@ PLAYS = {
     "torn-leader": Play(losses.torn_leader, NEW, 2),
     "torn-tail": Play(losses.torn_tail, NEW, 1),
     "two-instances": Play(losses.two_instances, NEW, 1),
+    "unclean-twice": Play(disks_and_elections.unclean_twice, NEW, 2),
     "unclean-election": Play(losses.unclean_election, OLD, 2),
     "upgrade-in-transaction": Play(healthy.upgrade_in_transaction, OLD, 3),
 }

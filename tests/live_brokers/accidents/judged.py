@@ -20,9 +20,12 @@ UNKNOWN = {
     **dict.fromkeys(
         ("torn-leader/follower-down", "torn-leader/recovered"), "parts lost"
     ),  # likewise of the leader's, when it was alone
+    # how long the log of the leader was whose disk is gone
+    **dict.fromkeys(("emptied-disk/other-leads", "emptied-disk/recovered"), "rents lost"),
+    "leader-storm/over": "trades lost",  # what a producer without an id sent again within the second by which clocks may differ
     "stalled-broker/over": "steps doubled",  # a retry in other batches looks like new records, unless keys and values are compared
 }
-"""What the recording does not hold, so that the scan says that the most is not known."""
+"""What the recording does not hold, so that the scan says that the most is not known, or that it may be none, and names what would show it."""
 
 
 def unpacked(name: str, into: Path) -> Path:
@@ -40,8 +43,9 @@ def wrong(where: str, moment: Moment, result: kaudit.ScanResult) -> dict[str, st
         for about, truth, least, most in _figures(true, cost):
             # what somebody had deleted may be called lost, and need not
             bound = 2 * (truth + (true.deleted if about == "lost" else 0))
-            unknown = most is None and f"{topic} {about}" == UNKNOWN.get(where) and least <= truth
-            if not (unknown or (truth / 2 <= least <= truth and most is not None and truth <= most <= bound)):
+            unknown = f"{topic} {about}" == UNKNOWN.get(where)
+            fits = least <= truth and (unknown if most is None else truth <= most <= bound)
+            if not (fits and (unknown or truth / 2 <= least)):
                 found[f"{topic} {about}"] = f"{truth}, the scan says {least} to {'unknown' if most is None else most}"
     if moment.healthy and (
         warned := sorted({each.code for each in result.findings if each.severity.name in ("ERROR", "WARNING")})

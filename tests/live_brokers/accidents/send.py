@@ -50,7 +50,8 @@ class KafkaPython:
 
     def send(self, topic: str, partition: int, key: str, value: bytes, timestamp: int | None) -> None:
         """Send one record."""
-        sent = self._producer.send(topic, value, key.encode(), partition=partition, timestamp_ms=timestamp)
+        named = None if key.startswith("~") else key.encode()
+        sent = self._producer.send(topic, value, named, partition=partition, timestamp_ms=timestamp)
         sent.add_callback(lambda metadata: say(f"send {key}", f"offset {metadata.offset}"))
         sent.add_errback(lambda error: say(f"send {key}", repr(error)))
 

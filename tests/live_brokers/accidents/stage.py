@@ -49,6 +49,7 @@ CONFLUENT = "confluent-kafka==2.16.1"
 JAVA = "java"
 JAVA_4 = "java-4.1.1"
 """With brokers of 4.0 or later it uses transaction version 2 (KIP-890)."""
+SERVER_LOGS = ("server", "state-change", "controller", "log-cleaner")
 ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
@@ -66,7 +67,7 @@ class Writer:
         self.errors: list[str] = []
 
     def send(self, topic: str, prefix: str, numbers: Iterable[int], timestamp: int | None = None) -> None:
-        """Send records whose keys are `prefix` and a number; answers come later."""
+        """Send records whose keys are `prefix` and a number, with `~` before it only their values; answers come later."""
         dated = "" if timestamp is None else f" {timestamp}"
         for number in numbers:
             key = f"{prefix}{number}"
@@ -206,6 +207,12 @@ class Stage:
         with self.connection() as connection:
             assert connection.delete_topic(topic) == 0
 
+    def deleted_meanwhile(self, topic: str) -> None:
+        """Count what was acknowledged while the controller deleted a topic that was written, and is not in the one created since."""
+        there = set(self.read(topic, "read_uncommitted"))
+        acknowledged = {key for writer in self.writers for where, key in writer.acknowledged if where == topic}
+        self._deleted.update(acknowledged - there)
+
     def writer(self, client: str, name: str, **config: object) -> Writer:
         """Start a producer; `_` in a setting's name stands for a dot."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
@@ -334,7 +341,7 @@ class Stage:
                     consumer.seek(partition, consumer.position(partition) + 1)
                     continue
                 for records in polled.values():
-                    found += [(record.offset, record.key.decode()) for record in records]
+                    found += [(each.offset, (each.key or each.value.split()[0]).decode()) for each in records]
             return found
         finally:
             consumer.close()
@@ -360,13 +367,15 @@ def _python_program(client: str, home: Path) -> Iterator[ProducerProgram]:
 
 
 def _copy(broker: Broker, node: int, moment: Path) -> None:
-    """Copy what a broker has: `b1/` as its log directory, or the folder of several, and `server-b1.log`."""
+    """Copy what a broker has: `b1/` as its log directory, or the folder of several, and its logs, `server-b1.log` and others."""
     shutil.copytree(
         broker.home / "data", moment / f"b{node}", symlinks=True, ignore=shutil.ignore_patterns(".lock"), dirs_exist_ok=True,
         copy_function=_copy_if_there,
     )  # fmt: skip
-    logs = sorted((broker.home / "logs").glob("server.log*"), key=lambda path: (path.name == "server.log", path.name))
-    (moment / f"server-b{node}.log").write_bytes(b"".join(path.read_bytes() for path in logs))
+    for kind in SERVER_LOGS:
+        logs = sorted((broker.home / "logs").glob(f"{kind}.log*"), key=lambda path: (path.suffix == ".log", path.name))
+        if content := b"".join(path.read_bytes() for path in logs):
+            (moment / f"{kind}-b{node}.log").write_bytes(content)
 
 
 def _copy_if_there(source: str, target: str) -> None:
