@@ -86,6 +86,7 @@ CONTRACT = {
     "KA613": ("recreated-topic", {"warning"}),
     "KA615": ("fresh-records-deleted", {"error"}),
     "KA616": ("future-timestamps", {"warning"}),
+    "KA617": ("keyless-records-removed", {"error"}),
     "KA701": ("repeated-across-sessions", {"warning"}),
     "KA702": ("retry-duplicate", {"warning", "note"}),
     "KA703": ("reordered-retry", {"warning"}),
