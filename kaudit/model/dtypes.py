@@ -4,8 +4,9 @@ A field that is another row or None becomes two columns, `has_NAME` and `NAME`; 
 becomes `NAME_count` and `NAME`, of which the first `NAME_count` entries count.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
+from itertools import starmap
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
@@ -51,10 +52,9 @@ def default_rows(*schemas: type[tuple[Any, ...]]) -> NDArray[Any]:
     return rows
 
 
-def load(schema: type[_Row], row: Any) -> _Row:  # noqa: ANN401 - np.void
-    """Return the fields of `schema` from a row of a dtype that has them, as a tuple of Python numbers and rows."""
-    make: Callable[..., _Row] = schema
-    return make(*[_loaded(field, row) for field in _fields(schema)])
+def load(schema: type[_Row], rows: NDArray[Any]) -> list[_Row]:
+    """Return the fields of `schema` from rows of a dtype that has them, as tuples of Python numbers and rows."""
+    return list(starmap(schema, zip(*(_loaded(field, rows) for field in _fields(schema)), strict=True)))
 
 
 def store(rows: NDArray[Any], places: Sequence[int], values: Sequence[tuple[Any, ...]]) -> None:
@@ -75,13 +75,15 @@ def store(rows: NDArray[Any], places: Sequence[int], values: Sequence[tuple[Any,
             rows[field.name][at[given]] = np.array([value for value in column if value is not None], dtype=field.dtype)
 
 
-def _loaded(field: _Field, row: Any) -> object:  # noqa: ANN401
+def _loaded(field: _Field, rows: NDArray[Any]) -> list[Any]:
+    values: list[Any] = rows[field.name].tolist()
     if field.row is None:
-        return row[field.name].item()
+        return values
     if field.at_most:
-        entries = row[field.name][: row[f"{field.name}_count"]].tolist()
-        return tuple([field.row(*entry) for entry in entries])
-    return field.row(*row[field.name].item()) if row[f"has_{field.name}"] else None
+        counts = rows[f"{field.name}_count"].tolist()
+        return [tuple(starmap(field.row, some[:count])) for some, count in zip(values, counts, strict=True)]
+    given = rows[f"has_{field.name}"].tolist()
+    return [field.row(*value) if has else None for value, has in zip(values, given, strict=True)]
 
 
 @cache

@@ -1,6 +1,6 @@
 """Second pass over parts of a partition, right after it was read: repeated records, and producer ids with two writers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.deferred import Deferred
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import InterleavedWriters, RepeatedEpoch, SharedProducerId
+from kaudit.model.sequence import next_sequence
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
@@ -76,6 +77,9 @@ def shared_producer_ids(part: PartitionAudit, open_source: OpenSource) -> list[S
     """Return the ids of a partition whose batches are two chains; it is read again if its observations suggest that."""
     anomalies = [found for found in part.observations if not found.explained and found.kind in _ANOMALIES]
     chosen = _suspects(anomalies)
+    if chosen and not (part.compacted or part.dropped_observations):  # no observation was left out
+        back = _came_back(part.observations, chosen)
+        chosen = {key: start for key, start in chosen.items() if key in back}
     if not chosen:
         return []
     seen = rescan(part.directory, open_source, Questions(chains=chosen))
@@ -106,6 +110,27 @@ def _suspects(anomalies: Sequence[Observation]) -> Mapping[tuple[int, int], int]
             counted.setdefault(_key(found), []).append(found)
     chosen = {key: _start(own[0]) for key, own in counted.items() if len(own) >= interleaved_writers.MIN_CHANGES}
     return dict(list(chosen.items())[:MAX_SUSPECTS])
+
+
+def _came_back(
+    observations: Iterable[Observation], chosen: Mapping[tuple[int, int], int]
+) -> Container[tuple[int, int]]:
+    """Return those of which a batch goes on where the sequences once left off, as one does when two writers take turns twice.
+
+    Where the log changes from one chain to the other, the batch or the one before it is no producer's next one, and was observed.
+    """
+    left: dict[tuple[int, int], set[int]] = {key: set() for key in chosen}
+    back = set()
+    for found in observations:
+        ends, batch = left.get(_key(found)), found.batch
+        if ends is None or batch is None or found.kind is ObservationKind.EXACT_DUPLICATE:
+            continue
+        if batch.first_sequence in ends:
+            back.add(_key(found))
+        ends.add(next_sequence(batch.last_sequence))
+        if found.remembered is not None:
+            ends.add(next_sequence(found.remembered.last_sequence))
+    return back
 
 
 def _start(anomaly: Observation) -> int:

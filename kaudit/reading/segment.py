@@ -22,7 +22,7 @@ from kaudit.formats.log.batch_header import (
     plausible_length,
 )
 from kaudit.formats.log.candidate_scan import Framing
-from kaudit.formats.log.crc_algebra import all_crcs_hold, corrupt_indexes, restore_heads
+from kaudit.formats.log.crc_algebra import corrupt_indexes, restore_heads
 from kaudit.formats.log.record_batch import (
     Headers,
     Walk,
@@ -146,12 +146,10 @@ class _Reader:
                 continue
             headers = gather_headers(view, walked.positions)
             current = bool((headers["magic"] == CURRENT_MAGIC).all())
-            if current:
-                walked_headers = HeaderBlock(
-                    headers, walked.positions + at, decode_controls(view, walked.positions, headers)
-                )
-            if not current or (self.verify and not self._all_crcs_hold(view, walked, headers)):
-                piece = self._one_by_one(view, walked, at)
+            controls = decode_controls(view, walked.positions, headers) if current else None
+            corrupt = self._corrupt_indexes(view, walked, headers, current=current) if self.verify else []
+            if controls is None or corrupt:
+                piece = self._one_by_one(view, walked, at, corrupt)
                 if not len(piece.batches):
                     damages += piece.damages
                     at = piece.read_to
@@ -161,11 +159,10 @@ class _Reader:
                     return piece
                 self._following = piece  # what is before it comes first
                 break
-            held.add(walked_headers)
+            held.add(HeaderBlock(headers, walked.positions + at, controls))
             count += len(headers)
             at += walked.stop
-            last = headers[-1]
-            self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
+            self._advance(headers)
         return Piece(held.columns(), damages, at)
 
     def _misled_at(self, at: int) -> Piece | None:
@@ -204,39 +201,39 @@ class _Reader:
             walked = self.framing.follow(view, 0, len(view), stop - at)
         return view, walked
 
-    def _all_crcs_hold(self, view: memoryview, walked: Walk, headers: Headers) -> bool:
-        holds = all_crcs_hold(view, walked.positions, headers["crc"].astype(np.uint32), walked.stop)
-        if holds:
-            self.window.spend(self.window.base + walked.stop)
-        else:
+    def _corrupt_indexes(self, view: memoryview, walked: Walk, headers: Headers, *, current: bool) -> list[int]:
+        if not current:
+            starts = walked.positions.tolist()
+            ends = [*starts[1:], walked.stop]
+            pairs = zip(starts, ends, strict=True)
+            return [index for index, (start, end) in enumerate(pairs) if not batch_crc_holds(view, start, end - start)]
+        corrupt = corrupt_indexes(view, walked.positions, headers["crc"].astype(np.uint32), walked.stop)
+        if corrupt:
             restore_heads(view, walked.positions, headers)
-        return holds
+        else:
+            self.window.spend(self.window.base + walked.stop)
+        return corrupt
 
-    def _one_by_one(self, view: memoryview, walked: Walk, at: int) -> Piece:
-        """Decode and check the batches of a window that holds legacy messages or is damaged."""
+    def _one_by_one(self, view: memoryview, walked: Walk, at: int, corrupt: list[int]) -> Piece:
+        """Decode the batches of a window that holds legacy messages or is damaged; those of these indexes are corrupt."""
         batches = decode_headers(view, walked.positions, at)
         damages: list[LogDamage] = []
-        if self.verify:
-            cut = self._drop_corrupt(view, batches, damages)
-            if cut is not None:
-                return cut
-            if damages:
-                broken = {damage.position for damage in damages}
-                batches = batches[~np.isin(batches["position"], list(broken))]
+        cut = self._drop_corrupt(corrupt, batches, damages)
+        if cut is not None:
+            return cut
+        if damages:
+            batches = batches[~np.isin(batches["position"], [damage.position for damage in damages])]
         self._advance(batches)
         return Piece(batches, damages, at + walked.stop)
 
-    def _advance(self, batches: Batches) -> None:
+    def _advance(self, batches: Batches | Headers) -> None:
         if len(batches):
             last = batches[len(batches) - 1]
             self.expected_offset = int(last["base_offset"]) + int(last["last_offset_delta"]) + 1
 
-    def _drop_corrupt(self, view: memoryview, batches: Batches, damages: list[LogDamage]) -> Piece | None:
+    def _drop_corrupt(self, corrupt: list[int], batches: Batches, damages: list[LogDamage]) -> Piece | None:
         """List batches whose CRC fails; return a piece at once if one of them lost the framing."""
-        base = self.window.base
-        starts, sizes = batches["position"].tolist(), batches["size"].tolist()
-        ends = [start + size for start, size in zip(starts, sizes, strict=True)]
-        corrupt = corrupt_indexes(view, base, batches)
+        starts, ends = batches["position"].tolist(), (batches["position"] + batches["size"]).tolist()
         for index in corrupt:
             proven = self._valid.end_of(starts[index], ends[index], self.expected_offset)
             if proven == ends[index] or (

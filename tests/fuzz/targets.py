@@ -39,7 +39,7 @@ from kaudit.formats.java_properties import parse_properties
 from kaudit.formats.log.candidate_scan import Framing
 from kaudit.formats.log.codecs import decompress
 from kaudit.formats.log.control import parse_control, parse_marker, read_control_records
-from kaudit.formats.log.crc_algebra import all_crcs_hold, restore_heads
+from kaudit.formats.log.crc_algebra import corrupt_indexes, restore_heads
 from kaudit.formats.log.legacy import LegacyMessage, read_legacy_records, read_messages
 from kaudit.formats.log.record_batch import batch_crc_holds, gather_headers, walk
 from kaudit.formats.log.records import read_records
@@ -278,9 +278,9 @@ def _framing(data: bytes) -> None:
     ends = [*positions[1:].tolist(), walked.stop]
     each = [batch_crc_holds(buffer, at, stop - at) for at, stop in zip(positions.tolist(), ends, strict=True)]
     if (headers["magic"] == 2).all():
-        at_once = all_crcs_hold(buffer, positions, headers["crc"].astype(np.uint32), walked.stop)
+        corrupt = corrupt_indexes(buffer, positions, headers["crc"].astype(np.uint32), walked.stop)
         restore_heads(buffer, positions, headers)
-        assert at_once == all(each)
+        assert corrupt == [index for index, holds in enumerate(each) if not holds]
         assert bytes(buffer) == data
 
 

@@ -147,10 +147,10 @@ def in_order(observed: Iterable[Observed]) -> list[Observed]:
 
 def states_of(replay: TransitionAudit) -> dict[int, State]:
     found = {}
-    for slot, row in enumerate(replay.table.rows):
-        state = replay.table.load(slot)
+    rows = replay.table.rows
+    for producer_id, state in zip(rows["producer_id"].tolist(), replay.table.load(np.arange(len(rows))), strict=True):
         assert state is not None
-        found[int(row["producer_id"])] = plain_state(state)
+        found[producer_id] = plain_state(state)
     return found
 
 

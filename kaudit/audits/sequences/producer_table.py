@@ -1,7 +1,7 @@
 """The audit's state of every producer id of a partition, as columns: a million ids are rows, not objects."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,10 +84,11 @@ class ProducerTable:
         self._slots = np.insert(self._slots, at, np.arange(first, count, dtype=np.int32))
         self._sorted_ids = np.insert(self._sorted_ids, at, producer_ids)
 
-    def load(self, slot: int) -> ProducerAuditState | None:
-        """Return the state in a row, or None for a producer without one."""
-        row = self._rows[slot]
-        return load(ProducerAuditState, row) if row["known"] else None
+    def load(self, slots: NDArray[Any]) -> list[ProducerAuditState | None]:
+        """Return the states in these rows, None for a producer without one."""
+        rows = self._rows[slots]
+        states = load(ProducerAuditState, rows)
+        return [state if known else None for state, known in zip(states, rows["known"].tolist(), strict=True)]
 
     def store(self, states: Mapping[int, ProducerAuditState]) -> None:
         """Write states into their rows."""

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,23 +31,28 @@ MAX_OBSERVATIONS = OBSERVATIONS
 _PART_ROWS = 1 << 14
 """Rows audited at a time: the columns made of them stay in the processor's cache, and memory stays bounded."""
 
-_HEADS = 1 << 10
+_AT_ONCE = 1 << 10
 """Runs and producers taken at a time, so that the cost per column is shared."""
 
 _IN_FLIGHT = 5
 """max.in.flight.requests.per.connection of an idempotent producer at most: these batches it may renumber together."""
 
+_RETAINED = itemgetter(*map(BoundaryBatch._fields.index, RetainedBatch._fields))
+_RECORDS = BoundaryBatch._fields.index("record_count")
+
 FetchRun = Callable[[Row], Iterable[BoundaryBatch]]
 """All batches of a run (one row of RUN), read again from the log."""
 
 
-class _Head(NamedTuple):
-    """The first batches of a run, up to five, and how many it has."""
+class _Run(NamedTuple):
+    """A run: its first batches, up to five, and its last ones among the others, up to five; each the fields of a BoundaryBatch."""
 
     epoch: int
     is_transactional: bool
     length: int
-    batches: Sequence[BoundaryBatch]
+    records: int
+    head: list[tuple[int, ...]]
+    tail: list[tuple[int, ...]]
 
 
 class _Restarted(NamedTuple):
@@ -97,26 +103,24 @@ class TransitionAudit(Struct):
         advance(columns, healthy)
         put(self.table.rows, slots, columns.before)
         groups = np.flatnonzero(~healthy)
-        runs = _heads(merged, columns.boundary, groups)
-        for first in range(0, len(groups), _HEADS):
-            states = {}
-            for group in groups[first : first + _HEADS].tolist():
-                slot = int(slots[group])
-                state = self._audit_producer(self.table.load(slot), columns, group, runs)
-                if state is not None:
-                    states[slot] = state
-            self.table.store(states)
+        runs = _runs(merged, columns.boundary, groups)
+        for first in range(0, len(groups), _AT_ONCE):
+            chosen = groups[first : first + _AT_ONCE]
+            states = dict(zip(slots[chosen].tolist(), self.table.load(slots[chosen]), strict=True))
+            for (slot, state), group in zip(states.items(), chosen.tolist(), strict=True):
+                states[slot] = self._audit_producer(state, columns, group, runs)
+            self.table.store({slot: state for slot, state in states.items() if state is not None})
 
     def finish(self) -> None:
         """The log has ended: report what only its end decides."""
         rows = self.table.rows
-        for slot in np.flatnonzero(rows["flags"] & ABORT_BUMPED != 0).tolist():
-            state = self.table.load(slot)
+        slots = np.flatnonzero(rows["flags"] & ABORT_BUMPED != 0)
+        for producer_id, state in zip(rows["producer_id"][slots].tolist(), self.table.load(slots), strict=True):
             if state is not None:
-                self._keep(audit_end(state, int(rows["producer_id"][slot])))
+                self._keep(audit_end(state, producer_id))
 
     def _audit_producer(
-        self, state: ProducerAuditState | None, columns: TransitionColumns, group: int, runs: Iterator[_Head]
+        self, state: ProducerAuditState | None, columns: TransitionColumns, group: int, runs: Iterator[_Run]
     ) -> ProducerAuditState | None:
         """Audit the rows of one group, and return the state after them; `runs` has its runs next."""
         merged = columns.merged
@@ -126,42 +130,52 @@ class TransitionAudit(Struct):
                 state, observations = audit_marker(state, EndTxnMarker._make(merged.markers.item(number)))
                 self._keep(observations)
             else:
-                run = next(runs)
-                state = self._audit_batches(state, run.batches, run.epoch, run.is_transactional, producer)
-                if len(run.batches) < run.length:
-                    state = self._audit_rest(state, merged.runs[number], run, columns.boundary, producer)
+                state = self._audit_run(state, next(runs), merged.runs[number], producer)
         return state
 
-    def _audit_rest(
-        self, state: ProducerAuditState, run: Row, head: _Head, boundary: Columns, producer: Producer
-    ) -> ProducerAuditState:
-        newest, begin = head.batches[-1], len(head.batches)
-        if state.window and state.window[-1].base_offset == newest.base_offset:
-            start = run["boundary_start"]
-            tail = list(map(BoundaryBatch._make, boundary[start + begin : start + run["boundary_count"]].tolist()))
-            rest = run["records"] - sum(batch.record_count for batch in head.batches)
-            self.leader_changes.add_run(newest, tail[-1])
-            return _continue_run(state, tail, rest, transactional=head.is_transactional)
-        batches = islice(self.fetch_run(run), begin, None)
-        return self._audit_batches(state, batches, head.epoch, head.is_transactional, producer)
+    def _audit_run(
+        self, state: ProducerAuditState | None, run: _Run, row: Row, producer: Producer
+    ) -> ProducerAuditState | None:
+        """Audit batches until one is adopted and nothing waits for what follows it: the others go on in sequence."""
+        taken = 0
+        for taken, batch in enumerate(map(BoundaryBatch._make, run.head), 1):
+            state = self._audit_batch(state, batch, run, producer)
+            adopted = state.window and state.window[-1].base_offset == batch.base_offset
+            followed = producer.producer_id in self._awaiting or producer.producer_id in self._restarted
+            last_of_head = taken == len(run.head)
+            if adopted and (run.tail if last_of_head else not followed):
+                return self._continue_run(state, run, taken)
+        if run.tail:
+            for batch in islice(self.fetch_run(row), taken, None):
+                state = self._audit_batch(state, batch, run, producer)
+        return state
 
-    def _audit_batches(
-        self,
-        state: ProducerAuditState | None,
-        batches: Iterable[BoundaryBatch],
-        epoch: int,
-        transactional: bool,  # noqa: FBT001 - a column of the run
-        producer: Producer,
+    def _audit_batch(
+        self, state: ProducerAuditState | None, batch: BoundaryBatch, run: _Run, producer: Producer
     ) -> ProducerAuditState:
-        for batch in batches:
-            for index in self._awaiting.pop(producer.producer_id, ()):
-                self.observations[index] = self.observations[index]._replace(following=batch, following_epoch=epoch)
+        for index in self._awaiting.pop(producer.producer_id, ()):
+            self.observations[index] = self.observations[index]._replace(following=batch, following_epoch=run.epoch)
+        if self._restarted:
             self._follow(producer.producer_id, batch)
-            self.leader_changes.add(state, batch, epoch)
-            state, observations = audit_batch(state, batch, epoch, transactional, producer)
-            self._keep(observations)
-        assert state is not None
+        self.leader_changes.add(state, batch, run.epoch)
+        state, observations = audit_batch(state, batch, run.epoch, run.is_transactional, producer)
+        self._keep(observations)
         return state
+
+    def _continue_run(self, state: ProducerAuditState, run: _Run, taken: int) -> ProducerAuditState:
+        """Take the rest of a run of which the batch number `taken` was adopted to its end: in sequence by construction."""
+        rest = [*run.head[taken:], *run.tail]
+        newest = BoundaryBatch._make(rest[-1])
+        self.leader_changes.add_run(BoundaryBatch._make(run.head[taken - 1]), newest)
+        remembered = [RetainedBatch._make(_RETAINED(batch)) for batch in rest[-NUM_BATCHES_TO_RETAIN:]]
+        records = run.records - sum(batch[_RECORDS] for batch in run.head[:taken])
+        return state._replace(
+            last_sequence=newest.last_sequence,
+            window=(*state.window, *remembered)[-NUM_BATCHES_TO_RETAIN:],
+            last=newest,
+            last_timestamp=newest.max_timestamp,
+            txn_records=state.txn_records + (records if run.is_transactional else 0),
+        )
 
     def _follow(self, producer_id: int, batch: BoundaryBatch) -> None:
         """Compare the time of a batch with those since its producer's sequence started again."""
@@ -191,37 +205,27 @@ class TransitionAudit(Struct):
             self.observations.append(observation)
 
 
-def _heads(merged: Merged, boundary: Columns, groups: NDArray[np.intp]) -> Iterator[_Head]:
+def _runs(merged: Merged, boundary: Columns, groups: NDArray[np.intp]) -> Iterator[_Run]:
     """Yield the runs of these groups, in their order, made of the rows of many at a time."""
     starts, counts = merged.run_starts.take(groups), (merged.run_stops - merged.run_starts).take(groups)
     numbers = _ranges(starts, counts)
-    for first in range(0, len(numbers), _HEADS):
-        runs = merged.runs[numbers[first : first + _HEADS]]
-        heads = runs["head_count"]
-        batches = map(BoundaryBatch._make, boundary[_ranges(runs["boundary_start"], heads)].tolist())
-        columns = (runs["producer_epoch"], runs["is_transactional"], runs["batches"], heads)
-        for epoch, is_transactional, length, head in zip(*(column.tolist() for column in columns), strict=True):
-            yield _Head(epoch, is_transactional, length, list(islice(batches, head)))
+    for first in range(0, len(numbers), _AT_ONCE):
+        runs = merged.runs[numbers[first : first + _AT_ONCE]]
+        heads, both = runs["head_count"], runs["boundary_count"]
+        batches = iter(boundary[_ranges(runs["boundary_start"], both)].tolist())
+        columns = (
+            runs["producer_epoch"],
+            runs["is_transactional"],
+            runs["batches"],
+            runs["records"],
+            heads,
+            both - heads,
+        )
+        for *fields, head, tail in zip(*(column.tolist() for column in columns), strict=True):
+            yield _Run._make((*fields, list(islice(batches, head)), list(islice(batches, tail))))
 
 
 def _ranges(starts: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.intp]:
     """Return `counts[i]` consecutive numbers from each `starts[i]`, concatenated."""
     ends = np.cumsum(counts, dtype=np.intp)
     return np.repeat(starts - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
-
-
-def _continue_run(
-    state: ProducerAuditState, tail: list[BoundaryBatch], rest_records: int, *, transactional: bool
-) -> ProducerAuditState:
-    """Take the rest of a run whose head was adopted to its end: in sequence by construction."""
-    remembered = tuple(
-        RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc) for batch in tail
-    )
-    newest = tail[-1]
-    return state._replace(
-        last_sequence=newest.last_sequence,
-        window=(state.window + remembered)[-NUM_BATCHES_TO_RETAIN:],
-        last=newest,
-        last_timestamp=newest.max_timestamp,
-        txn_records=state.txn_records + (rest_records if transactional else 0),
-    )

@@ -43,8 +43,8 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER, HEADER_SIZE
-from kaudit.formats.log.record_batch import Headers, at_every_byte, batch_crc_holds
+from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, HEADER, HEADER_SIZE
+from kaudit.formats.log.record_batch import Headers, at_every_byte
 from kaudit.model.batch import Batches
 
 HEAD_SIZE = ATTRIBUTES_OFFSET
@@ -67,40 +67,32 @@ _TOGETHER = 64
 _LINK = _before_zero_bytes(0xFFFFFFFF, HEAD_SIZE) ^ 0xFFFFFFFF
 
 
-def all_crcs_hold(buffer: memoryview, positions: NDArray[np.int64], stored: NDArray[np.uint32], end: int) -> bool:
-    """Return whether batches of magic 2 that follow one another without a gap all match their `stored` CRCs.
+def corrupt_indexes(
+    buffer: memoryview, positions: NDArray[np.int64], stored: NDArray[np.uint32], end: int
+) -> list[int]:
+    """Return the indexes of the batches that do not match their `stored` CRCs, of batches of magic 2 without a gap between them.
 
     `buffer` is writable; the batches start at `positions` (bytes, shape (n,) as `stored`, n > 0) and the last one ends at
-    `end`. All heads but the first are overwritten: `restore_heads` brings them back.
+    `end`. All heads but the first are overwritten, `restore_heads` brings them back: with such links the CRC from one batch's body
+    to another one's end is what the latter stores, if all between match.
     """
     if len(positions) > 1:
         links = np.zeros((len(positions) - 1, HEAD_SIZE), dtype=np.uint8)
         links[:, :4] = (stored[:-1] ^ np.uint32(_LINK)).astype("<u4").view(np.uint8).reshape(-1, 4)
         at_every_byte(buffer, _HEAD)[positions[1:]] = links.view(_HEAD)[:, 0]
-    return bool(crc32c(buffer[int(positions[0]) + HEAD_SIZE : end]) == int(stored[-1]))
-
-
-def corrupt_indexes(view: memoryview, base: int, batches: Batches) -> list[int]:
-    """Indexes of the batches in `view` (whose first byte is `base` of the file) that do not match their CRC.
-
-    Batches follow one another without a gap.
-    """
-    starts = batches["position"] - base
-    bodies, ends, stored = starts + ATTRIBUTES_OFFSET, starts + batches["size"], batches["crc"].astype(np.uint32)
-    current = batches["magic"] == CURRENT_MAGIC
-    if current.all():
-        linked = memoryview(bytearray(view))
-        corrupt: list[int] = []
-        for first in range(0, len(starts), _TOGETHER):
-            part = slice(first, first + _TOGETHER)
-            if not all_crcs_hold(linked, starts[part], stored[part], int(ends[part][-1])):
-                computed = [
-                    crc32c(view[body:end]) for body, end in zip(bodies[part].tolist(), ends[part].tolist(), strict=True)
-                ]
-                corrupt += (first + np.flatnonzero(np.asarray(computed, dtype=np.uint32) != stored[part])).tolist()
-        return corrupt
-    sizes = batches["size"].tolist()
-    return [index for index, start in enumerate(starts.tolist()) if not batch_crc_holds(view, start, sizes[index])]
+    if crc32c(buffer[int(positions[0]) + HEAD_SIZE : end]) == int(stored[-1]):
+        return []
+    starts, wanted = [*positions.tolist(), end], stored.tolist()
+    parts = [range(first, min(first + _TOGETHER, len(wanted))) for first in range(0, len(wanted), _TOGETHER)]
+    corrupt = []
+    while parts:
+        part = parts.pop()
+        if crc32c(buffer[starts[part[0]] + HEAD_SIZE : starts[part[-1] + 1]]) == wanted[part[-1]]:
+            continue
+        if len(part) == 1:
+            corrupt.append(part[0])
+        parts += [part[: len(part) // 2], part[len(part) // 2 :]] if len(part) > 1 else []
+    return sorted(corrupt)
 
 
 def restore_heads(buffer: memoryview, positions: NDArray[np.int64], headers: Headers) -> None:

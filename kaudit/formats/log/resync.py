@@ -4,7 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import (
+    ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
+    HEADER,
     HEADER_SIZE,
     LENGTH_OFFSET,
     LOG_OVERHEAD,
@@ -17,7 +19,7 @@ from kaudit.formats.log.batch_header import (
     batch_size,
 )
 from kaudit.formats.log.codecs import Codec
-from kaudit.formats.log.record_batch import HEADER_DTYPE, Headers, batch_crc_holds, gather_headers, length_fields
+from kaudit.formats.log.record_batch import batch_crc_holds, gather_headers, length_fields
 from kaudit.model.batch_fields import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -25,8 +27,11 @@ from kaudit.model.batch_fields import (
     LOG_APPEND_TIME_FLAG,
     TRANSACTIONAL_FLAG,
 )
+from kaudit.model.sequence import N
 
 _KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
+_CHECKED = ("attributes", "last_offset_delta", "record_count")
+_FIELDS = HEADER.struct(*_CHECKED)
 _MAX_SEGMENT_OFFSETS = 2**31
 """A segment holds offsets below its base offset plus this: its indexes store them as int32."""
 
@@ -68,16 +73,19 @@ def first_sound(buffer: bytes) -> int | None:
 
 def _plausible(buffer: memoryview, found: NDArray[np.int64]) -> NDArray[np.int64]:
     headers = gather_headers(buffer, found)
-    return found[(headers["batch_length"] >= MIN_LENGTH_V2) & _plausible_fields(headers)]
+    attributes, last_offset_delta, record_count = (headers[name].astype(np.int64) for name in _CHECKED)
+    plausible: NDArray[np.bool_] = headers["batch_length"] >= MIN_LENGTH_V2
+    plausible &= _plausible_fields(attributes, last_offset_delta, record_count)
+    return found[plausible]
 
 
-def _plausible_fields(headers: Headers) -> NDArray[np.bool_]:
-    attributes = headers["attributes"].astype(np.int64) & 0xFFFF
-    plausible: NDArray[np.bool_] = (
+def _plausible_fields(attributes: N, last_offset_delta: N, record_count: N) -> N:
+    attributes = attributes & 0xFFFF
+    plausible: N = (
         (attributes <= _KNOWN_ATTRIBUTES)
         & (attributes & CODEC_MASK <= max(Codec))
-        & (headers["last_offset_delta"] >= 0)
-        & (headers["record_count"] >= 0)
+        & (last_offset_delta >= 0)
+        & (record_count >= 0)
     )
     return plausible
 
@@ -86,7 +94,7 @@ def is_plausible_but_for_length(header: memoryview | bytes | bytearray) -> bool:
     """Return whether 61 bytes may be the header of a batch of magic 2, whatever its length field says."""
     if len(header) < HEADER_SIZE or header[MAGIC_OFFSET] != CURRENT_MAGIC:
         return False
-    return bool(_plausible_fields(np.frombuffer(header[:HEADER_SIZE], dtype=HEADER_DTYPE))[0])
+    return bool(_plausible_fields(*_FIELDS.unpack_from(header, ATTRIBUTES_OFFSET)))
 
 
 def looks_torn(header: memoryview, available: int, expected_offset: int | None) -> bool:

@@ -15,10 +15,10 @@ def test_a_table_that_was_saved_has_its_rows_and_grows():
     table.store({int(table.slots(np.array([50]))[0]): STATE})
     again = ProducerTable.of(table.rows.copy())
     assert again.rows["producer_id"].tolist() == [30, 70, 10, 50]
-    assert [again.load(slot) for slot in range(4)] == [None, None, None, STATE]
+    assert again.load(np.arange(4)) == [None, None, None, STATE]
     assert again.slots(np.array([10, 20, 30, 50, 70])).tolist() == [2, 4, 0, 3, 1]
     again.store({4: STATE})
-    assert [again.load(slot) for slot in range(5)] == [None, None, None, STATE, STATE]
+    assert again.load(np.arange(5)) == [None, None, None, STATE, STATE]
     assert len(table) == 4
 
 

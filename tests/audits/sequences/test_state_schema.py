@@ -39,12 +39,11 @@ STATES = [
 def test_a_state_that_is_stored_is_loaded_again(state):
     table = ProducerTable()
     slots = table.slots(np.array([5, 8]))
-    assert table.load(int(slots[1])) is None
+    assert table.load(slots) == [None, None]
     table.store({int(slots[1]): state})
-    assert table.load(int(slots[1])) == state
-    assert table.load(int(slots[0])) is None
+    assert table.load(slots) == [None, state]
     table.store({int(slots[1]): STATES[0]})
-    assert table.load(int(slots[1])) == STATES[0]
+    assert table.load(slots) == [None, STATES[0]]
 
 
 class _NewField(NamedTuple):
@@ -62,22 +61,21 @@ def test_a_new_field_needs_no_more_than_its_declaration():
     assert dtype.names == ("epoch", "window_count", "window", "has_last", "last", "new_field", "new_flag")
     assert (dtype["new_field"], dtype["new_flag"]) == (np.dtype(np.int64), np.dtype(np.bool_))
     rows = np.repeat(default_rows(_NewField), 2)
-    assert load(_NewField, rows[0]) == _NewField()
+    assert load(_NewField, rows)[0] == _NewField()
     changed = _NewField(4, (retained(1), retained(2)), BATCH, 2**40, new_flag=True)
     store(rows, [1], [changed])
-    assert load(_NewField, rows[1]) == changed
-    assert load(_NewField, rows[0]) == _NewField()
+    assert load(_NewField, rows)[1] == changed
+    assert load(_NewField, rows)[0] == _NewField()
     store(rows, [1], [changed._replace(window=(retained(3),), last=None)])
-    assert load(_NewField, rows[1]) == changed._replace(window=(retained(3),), last=None)
+    assert load(_NewField, rows)[1] == changed._replace(window=(retained(3),), last=None)
     store(rows, [1, 0], [_NewField(new_field=1), changed])
-    assert [load(_NewField, row) for row in rows] == [changed, _NewField(new_field=1)]
+    assert load(_NewField, rows) == [changed, _NewField(new_field=1)]
 
 
 def test_the_table_has_a_column_for_each_field_of_the_state():
     assert set(ProducerAuditState._fields) < set(ROW.names or ())
     assert set(dtype_of(ProducerAuditState).names or ()) < set(ROW.names or ())
-    unknown = default_rows(ProducerAuditState)[0]
-    assert load(ProducerAuditState, unknown) == ProducerAuditState()
+    assert load(ProducerAuditState, default_rows(ProducerAuditState)) == [ProducerAuditState()]
 
 
 @pytest.mark.parametrize(("row", "dtype"), [(BoundaryBatch, BOUNDARY_BATCH), (EndTxnMarker, MARKER), (Run, RUN)])
