@@ -6,10 +6,13 @@ tests/test_stories.py fails when they are stale. In a `console` block a line `$ 
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from tests.commands import forked
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -24,7 +27,11 @@ PAGES = (
 )
 _BLOCK = re.compile(r"(?P<fence>```console\n)(?P<body>.*?)```", re.DOTALL)
 _FILE = re.compile(r"<!-- file: (?P<name>\S+) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
+_PLAIN = re.compile(r"kaudit (?P<arguments>[^|<>;&*?$`~(){}\\]*)(?:\| (?P<filter>.*))?")
+"""A command of kaudit, alone or before a pipe, of whose arguments the shell changes nothing: a fork runs it (tests/commands.py)."""
 _WIDTH = "76"
+# pytest, run by a story, shortens its summary unless CI or BUILD_NUMBER is set
+_DROPPED = ("KAUDIT_", "GITHUB_", "PYTEST_", "BUILD_NUMBER", "CI=")
 
 
 def renewed(page: str, directory: Path) -> str:
@@ -52,10 +59,46 @@ def _run_all(body: str, directory: Path) -> str:
 
 
 def _run(command: str, directory: Path) -> str:
-    # pytest, run by a story, shortens its summary unless CI or BUILD_NUMBER is set
-    dropped = ("KAUDIT_", "GITHUB_", "PYTEST_", "BUILD_NUMBER")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped) and name != "CI"}
-    environment = {
+    """What a command prints on both streams, and its exit code if that is not 0; without the times and the directory."""
+    plain = _PLAIN.fullmatch(command)
+    printed, code = _forked(plain, directory) if plain else _in_a_shell(command, directory)
+    # neither how long it took nor where is the same twice
+    output = re.sub(r", \d+(\.\d+)? s(?=$|;)", "", printed, flags=re.MULTILINE).replace(f"{directory}/", "")
+    output = re.sub(r" in \d+\.\d+s$", "", output, flags=re.MULTILINE)
+    return output + (f"[exit code {code}]\n" if code else "")
+
+
+def _forked(command: re.Match[str], directory: Path) -> tuple[str, int]:
+    arguments, variables = shlex.split(command["arguments"]), _variables(directory)
+
+    def leave_out_the_rest() -> None:
+        for name in set(os.environ) - set(variables):
+            del os.environ[name]
+
+    done = forked(arguments, directory, variables, together=not command["filter"], before=leave_out_the_rest)
+    if not command["filter"]:
+        return done.out, done.code
+    filtered, code = _in_a_shell(command["filter"], directory, done.out)
+    return done.err + filtered, code
+
+
+def _in_a_shell(command: str, directory: Path, stdin: str | None = None) -> tuple[str, int]:
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env=_variables(directory),
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout, done.returncode
+
+
+def _variables(directory: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not f"{name}=".startswith(_DROPPED)}
+    return {
         **kept,
         "COLUMNS": _WIDTH,
         "NO_COLOR": "1",
@@ -65,19 +108,6 @@ def _run(command: str, directory: Path) -> str:
         "XDG_CONFIG_HOME": str(directory / ".config"),
         "PATH": f"{directory / '.bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=directory,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    # neither how long it took nor where is the same twice
-    output = re.sub(r", \d+(\.\d+)? s(?=$|;)", "", done.stdout, flags=re.MULTILINE).replace(f"{directory}/", "")
-    output = re.sub(r" in \d+\.\d+s$", "", output, flags=re.MULTILINE)
-    return output + (f"[exit code {done.returncode}]\n" if done.returncode else "")
 
 
 if __name__ == "__main__":
