@@ -207,12 +207,70 @@ def test_every_input_is_used_and_every_output_set():
         assert f"{name}=" in steps[step]["run"]
 
 
-def test_the_workflow_of_the_docs_gives_it_inputs_it_has():
+def _workflow_of_the_docs():
     text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"<!-- file: workflow.yml -->\n```yaml\n(.*?)```", text, re.DOTALL)
-    workflow = yaml.safe_load(example)
-    steps = workflow["jobs"]["audit"]["steps"]
-    action = next(step for step in steps if step.get("id") == "kaudit")
+    return yaml.safe_load(example)
+
+
+def test_the_workflow_of_the_docs_is_valid_and_gives_the_action_inputs_it_has(tmp_path):
+    workflow = _workflow_of_the_docs()
+    file = tmp_path / "workflow.yml"
+    file.write_text(yaml.safe_dump({("on" if key is True else key): value for key, value in workflow.items()}))
+    checked = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(file)]
+    done = subprocess.run(checked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    (action,) = [step for step in workflow["jobs"]["audit"]["steps"] if step.get("id") == "kaudit"]
     assert set(action["with"]) <= set(ACTION["inputs"])
     required = {name for name, spec in ACTION["inputs"].items() if spec.get("required")}
     assert required <= set(action["with"])
+
+
+NEEDS = {
+    "actions/checkout": {"contents": "read"},
+    "actions/setup-python": {},
+    "OWNER/kaudit": {},
+    "github/codeql-action/upload-sarif": {"security-events": "write", "actions": "read", "contents": "read"},
+}
+"""Permissions that actions' own README files ask for; a job that lists any has no others."""
+
+
+def test_the_workflow_of_the_docs_grants_what_its_actions_need_and_no_more():
+    job = _workflow_of_the_docs()["jobs"]["audit"]
+    used = [step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step]
+    assert job["permissions"] == {name: right for action in used for name, right in NEEDS[action].items()}
+
+
+@pytest.mark.parametrize(
+    ("sample", "code", "uploads"),
+    [("clean", 0, True), ("damaged/flip-body", 1, True), ("nothing", 2, False)],
+)
+def test_the_workflow_of_the_docs_played_step_by_step(runner, sample, code, uploads):
+    """A checkout has no capture and the job's own script makes it; a step runs unless one before it failed or it says always()."""
+    runner.program("python", RECORDER)
+    (runner.workspace / "kaudit-baseline.json").write_text('{"schema": "kaudit.baseline/1", "entries": []}')
+    script = runner.workspace / "run-client-tests.sh"
+    source = ROOT / "samples" / sample
+    script.write_text(f"#!/bin/sh\n{f'cp -r {source} capture' if source.exists() else 'true'}\n")
+    script.chmod(0o755)
+    failed, uploaded = 0, []
+    for step in _workflow_of_the_docs()["jobs"]["audit"]["steps"]:
+        always = step.get("if", "").startswith("always()")
+        if failed and not always:
+            continue
+        if "run" in step:
+            failed = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=runner.workspace, check=False).returncode
+        elif step["uses"].startswith("OWNER/kaudit@"):
+            inputs = {name.replace("-", "_"): value for name, value in step["with"].items()}
+            installed, _ = runner.play(INSTALL, **inputs)
+            assert installed.returncode == 0, installed.stderr
+            runner.known["steps.install.outputs.program"] = "kaudit"  # the recorder installs none
+            done, outputs = runner.play(SCAN, **inputs)
+            failed = done.returncode
+            runner.known |= {f"steps.kaudit.outputs.{name}": "" for name in ACTION["outputs"]}
+            runner.known |= {f"steps.kaudit.outputs.{name}": value for name, value in outputs.items()}
+        elif "upload-sarif" in step["uses"]:
+            assert step["if"] == "always() && steps.kaudit.outputs.sarif != ''"
+            file = _filled(step["with"]["sarif_file"], runner.known)
+            uploaded += [runner.workspace / file] if file else []
+    assert (failed, [file.is_file() for file in uploaded]) == (code, [True] if uploads else [])
