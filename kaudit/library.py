@@ -31,7 +31,7 @@ from kaudit.spark import require_pyspark
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
-_SEVERAL = frozenset(("topics", "partitions", "producer_ids", "compacted_topics", "select", "ignore"))
+_SEVERAL = frozenset(("topics", "partitions", "producer_ids", "compacted_topics", "remote_keys", "select", "ignore"))
 AnyPath = str | os.PathLike[str]
 _ENGINES = ("local", "spark")
 _FRAME = "width: 100%; height: 40em; border: 1px solid #ccc"
@@ -101,6 +101,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     baseline: AnyPath | None = None,
     command_config: AnyPath | None = None,
     remote: AnyPath | None = None,
+    remote_keys: Iterable[AnyPath] = (),
     state: AnyPath | None = None,
     digests: bool = False,
     engine: str = "local",
@@ -161,7 +162,7 @@ def _listed(value: Any, name: str) -> Any:  # noqa: ANN401 - a keyword of any ty
         return value
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise UsageError(f"{name}: {value!r} is one value; give a list: {name}=[{value!r}]")
-    return list(value) or ()
+    return [os.fspath(one) if isinstance(one, os.PathLike) else one for one in value] or ()
 
 
 def _each(paths: AnyPath | Iterable[AnyPath]) -> list[AnyPath]:

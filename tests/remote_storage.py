@@ -5,6 +5,7 @@ index and a manifest are; the names are those of ObjectKeyFactory, RemoteTopicPa
 """
 
 import base64
+import hashlib
 import json
 import os
 import re
@@ -16,12 +17,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import zstandard
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from tests.logs import Log, data
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 TOPIC_ID = "MWJ6FHTfRYy67jzwZdeqSQ"
-ENCRYPTED = {"dataKey": "key1:" + base64.b64encode(bytes(256)).decode(), "aad": base64.b64encode(bytes(32)).decode()}
 
 
 def id_of(text: str) -> str:
@@ -75,13 +78,56 @@ def chunk_sizes(sizes: list[int]) -> str:
 
 
 @dataclass
+class Encryption:
+    """A data key of one segment and what is authenticated besides each chunk, both random."""
+
+    data_key: bytes = field(default_factory=lambda: os.urandom(32))
+    aad: bytes = field(default_factory=lambda: os.urandom(32))
+
+    def encrypted(self, content: bytes) -> bytes:
+        """A chunk or an index: an initialization vector, and what AES-GCM makes of the content."""
+        vector = os.urandom(12)
+        return vector + AESGCM(self.data_key).encrypt(vector, content, self.aad)
+
+    def in_manifest(self, key: Path) -> dict[str, str]:
+        """What a manifest says: the data key encrypted with the public key (OAEP of RFC 8017, 7.1.1, with SHA3-512)."""
+        private = load_pem_private_key(key.read_bytes(), None)
+        assert isinstance(private, RSAPrivateKey)
+        public, size = private.public_key().public_numbers(), private.key_size // 8
+        block = hashlib.sha3_512().digest() + (b"\1" + self.data_key).rjust(size - 129, b"\0")
+        seed = os.urandom(64)
+        masked = _exclusive_or(block, _mask(seed, len(block)))
+        padded = _exclusive_or(seed, _mask(masked, 64)) + masked
+        wrapped = pow(int.from_bytes(padded), public.e, public.n).to_bytes(size)
+        return {
+            "dataKey": f"{key.stem}:{base64.b64encode(wrapped).decode()}",
+            "aad": base64.b64encode(self.aad).decode(),
+        }
+
+
+def _mask(seed: bytes, size: int) -> bytes:
+    """MGF1 of RFC 8017, B.2.1."""
+    found, counter = b"", 0
+    while len(found) < size:
+        found += hashlib.sha3_512(seed + counter.to_bytes(4)).digest()
+        counter += 1
+    return found[:size]
+
+
+def _exclusive_or(one: bytes, other: bytes) -> bytes:
+    return (int.from_bytes(one) ^ int.from_bytes(other)).to_bytes(len(one))
+
+
+@dataclass
 class AivenPlugin:
-    """Writes `PREFIX/TOPIC-TOPICID/PARTITION/OFFSET-SEGMENTID.log`, `.indexes` and `.rsm-manifest`."""
+    """Writes `PREFIX/TOPIC-TOPICID/PARTITION/OFFSET-SEGMENTID.log`, `.indexes` and `.rsm-manifest`.
+
+    `key`: the file with the RSA key of its key ring that is active; its name is the key's id.
+    """
 
     chunk_size: int = 4096
     compression: bool = False
-    encryption: dict[str, str] | None = None
-    written: list[Path] = field(default_factory=list)
+    key: Path | None = None
 
     def copy(self, segment: Segment, location: Path, topic: str, partition: int, again: str = "") -> Path:
         """Write the three objects of a segment; return the one of the log."""
@@ -92,8 +138,9 @@ class AivenPlugin:
         chunks = [log[at : at + self.chunk_size] for at in range(0, len(log), self.chunk_size)]
         if self.compression:
             chunks = [zstandard.ZstdCompressor(write_content_size=True).compress(chunk) for chunk in chunks]
-        elif self.encryption is not None:
-            chunks = [bytes(12) + chunk + bytes(16) for chunk in chunks]
+        encryption = Encryption()
+        if self.key is not None:
+            chunks = [encryption.encrypted(chunk) for chunk in chunks]
         index: dict[str, object] = {
             "type": "variable" if self.compression else "fixed",
             "originalChunkSize": self.chunk_size,
@@ -114,14 +161,16 @@ class AivenPlugin:
             ("transaction", "txnindex"),
         ):
             if suffix in segment.files:
-                positions[name] = {"position": len(held), "size": len(segment.files[suffix])}
-                held += segment.files[suffix]
+                own_file = segment.files[suffix]
+                stored = encryption.encrypted(own_file) if own_file and self.key is not None else own_file
+                positions[name] = {"position": len(held), "size": len(stored)}
+                held += stored
         manifest = {
             "version": "1",
             "chunkIndex": index,
             "segmentIndexes": positions,
             "compression": self.compression,
-            **({} if self.encryption is None else {"encryption": self.encryption}),
+            **({} if self.key is None else {"encryption": encryption.in_manifest(self.key)}),
             "remoteLogSegmentMetadata": {
                 "remoteLogSegmentId": {
                     "topicIdPartition": {

@@ -172,7 +172,7 @@ def run_audit(  # noqa: PLR0913, PLR0917 - independent inputs, named at each cal
         except NothingToAuditError as error:
             # Whoever parses stdout gets a valid document also now, with the reason in it.
             if request.redactor is not None:
-                error = request.redactor.of_error(error, request.options.paths)
+                error = request.redactor.of_error(error, request.options.given)
             nothing = empty(nothing_audited(request.options, error))
             if request.redactor is not None:
                 nothing = request.redactor.redacted(nothing)

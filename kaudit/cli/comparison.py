@@ -106,7 +106,7 @@ def _write_digests(comparison: DiffOptions, options: ScanOptions) -> int:
     targets = split_formats(comparison.output.output_format or ["json"], comparison.output.output)
     if [name for name, _ in targets] != ["json"]:
         raise UsageError(f"--output-format {targets[0][0]}: a fingerprint is json")
-    file = output_file(targets[0][1], options.paths)
+    file = output_file(targets[0][1], options.given)
     other = _read(documents[0]) if documents else None
     site, reading = name_replicas(sites, {})[0], replace(options, paths=sites)
     each = choose_engine(comparison.engine).each_partition
@@ -171,7 +171,7 @@ def failed(comparison: DiffOptions) -> ExitCode:
 def comparison_targets(comparison: DiffOptions, options: ScanOptions) -> list[RowTarget]:
     """Return where a comparison of fingerprints goes, and in what form."""
     targets = [
-        RowTarget(name, output_file(file, options.paths))
+        RowTarget(name, output_file(file, options.given))
         for name, file in split_formats(comparison.output.output_format or (), comparison.output.output)
     ]
     for target in targets:

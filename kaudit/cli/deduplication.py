@@ -35,7 +35,7 @@ _RANGES_SHOWN = 10
 
 def run_dedup(options: ScanOptions, output: RowOutput, asked: RecordOptions, display: DisplayOptions) -> int:
     """List the duplicates in every format asked for; return the exit code."""
-    targets = parse_row_targets(output.output_format or (), output.output, options.paths)
+    targets = parse_row_targets(output.output_format or (), output.output, options.given)
     names = output.redaction.redactor()
     level = asked.isolation_level.value
     request = RepeatRequest(
@@ -50,7 +50,7 @@ def run_dedup(options: ScanOptions, output: RowOutput, asked: RecordOptions, dis
         except NothingToAuditError as error:
             # whoever parses stdout gets a valid document also now
             if names is not None:
-                error = names.of_error(error, options.paths)
+                error = names.of_error(error, options.given)
             nothing = DuplicateListing(nothing_audited(options, error), (), open_segment)
             for target in targets:
                 if target.form != "table":

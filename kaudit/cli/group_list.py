@@ -28,7 +28,7 @@ def run_groups(
     options: ScanOptions, group: str | None, output: RowOutput, asked: EngineOptions, display: DisplayOptions
 ) -> int:
     """List groups in every format asked for; return the exit code."""
-    targets = parse_row_targets(output.output_format or (), output.output, options.paths, (*ROW_FORMATS, HTML))
+    targets = parse_row_targets(output.output_format or (), output.output, options.given, (*ROW_FORMATS, HTML))
     names, engine = output.redaction.redactor(), choose_engine(asked)
     pictures = any(target.form == HTML for target in targets)
     with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:

@@ -28,16 +28,17 @@ COPY_FACTS = ("log-start-offset", "compacted")
 BLOCKS = ("zookeeper", "blocks", "metadata")
 PROGRAM_LOGS = ("server-log", "client-log")
 CONNECTION = ("command-config",)
+REMOTE = ("remote", "remote-key")
 CLUSTER = (*CONNECTION, "from-offset", "to-offset", "from-time", "to-time", "max-bytes-per-second")
 LISTED = (
     *(*PARTITIONS, *PRODUCERS, "broker-version", *COPY_FACTS, "now", "layout", *BLOCKS),
-    *("remote", "depth", "jobs", "require-all", "state", *CLUSTER),
+    *(*REMOTE, "depth", "jobs", "require-all", "state", *CLUSTER),
 )
 """What `producers` takes."""
 AUDITED = (*LISTED, *PROGRAM_LOGS)
 """What `timeline` takes."""
-COMPARED = (*PARTITIONS, *COPY_FACTS, "depth", "jobs", *CLUSTER)
-"""What `diff` and `dedup` take."""
+COMPARED = (*PARTITIONS, *COPY_FACTS, *REMOTE, "depth", "jobs", *CLUSTER)
+"""What `diff`, `dedup` and `groups` take."""
 WATCHED = (
     *(*PARTITIONS, "broker-version", *COPY_FACTS, *BLOCKS, "depth"),
     *(*CONNECTION, "from-offset", "from-time", "max-bytes-per-second"),
@@ -69,6 +70,9 @@ _INPUTS = (
     "kafka://HOST:PORT/TOPIC[/PARTITION], - for standard input"
 )
 Paths = Annotated[list[str], typer.Argument(metavar="PATH", help=f"{_INPUTS}.")]
+OptionalPaths = Annotated[
+    list[str] | None, typer.Argument(metavar="PATH", help=f"{_INPUTS}; none are needed with --remote.")
+]
 PathsOrLogs = Annotated[
     list[str] | None,
     typer.Argument(

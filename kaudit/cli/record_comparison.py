@@ -86,6 +86,7 @@ def ledger_request(comparison: DiffOptions) -> LedgerRequest:
         window_ms=_window_ms(asked.windows, reader.identity),
         temporary_directory=asked.temporary_directory,
         target_command_config=asked.target_command_config,
+        target_remote=asked.target_remote,
     )
 
 

@@ -52,7 +52,7 @@ def _write(comparison: DiffOptions, options: ScanOptions) -> ExitCode:
     targets = split_formats(comparison.output.output_format or ["json"], comparison.output.output)
     if [name for name, _ in targets] != ["json"]:
         raise UsageError(f"--output-format {targets[0][0]}: a fingerprint is json")
-    file = output_file(targets[0][1], options.paths)
+    file = output_file(targets[0][1], options.given)
     site, request = name_replicas(sites, {})[0], ledger_request(comparison)
     if documents:
         other = _read(documents[0])

@@ -26,7 +26,7 @@ def run_transactions(
     options: ScanOptions, chosen: ChosenTransactions, output: RowOutput, asked: EngineOptions, display: DisplayOptions
 ) -> int:
     """List transactions in every format asked for; return the exit code."""
-    targets = parse_row_targets(output.output_format or (), output.output, options.paths)
+    targets = parse_row_targets(output.output_format or (), output.output, options.given)
     names = output.redaction.redactor()
     only_table = all(target.form == "table" for target in targets)
     limit = chosen.limit if chosen.limit is not None or not only_table else _SHOWN
@@ -38,7 +38,7 @@ def run_transactions(
     except NothingToAuditError as error:
         # whoever parses stdout gets a valid document also now
         if names is not None:
-            error = names.of_error(error, options.paths)
+            error = names.of_error(error, options.given)
         nothing = TransactionListing(nothing_audited(options, error), NO_TOTALS, ())
         for target in targets:
             if target.form != "table":

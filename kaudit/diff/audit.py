@@ -106,9 +106,7 @@ def compare_task(task: Task, options: ScanOptions, open_source: OpenSource) -> C
             directory,
             open_source,
             verify=verify,
-            log_start_offset=options.log_start_offset
-            if options.log_start_offset is not None
-            else directory.log_start_offset,
+            log_start_offset=directory.log_start_offset,
         )
         for name, directory in task.holders.items()
     }

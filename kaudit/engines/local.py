@@ -27,7 +27,7 @@ from kaudit.scanning.audit import Audit
 from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, audit_needs, find_evidence, plan_jobs, share_rate
-from kaudit.source.layout import Layout
+from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
@@ -64,10 +64,9 @@ class LocalEngine(Engine):
     ) -> Iterator[Done]:
         """Yield the result of each task, in their order: from processes, where that pays."""
         jobs = min(options.jobs or os.cpu_count() or 1, len(work))
-        # clients of remote stores have threads, which a fork would leave behind with their locks held
-        local = all(Uri.parse(path).is_local for path in options.paths)
+        forked = _start_method(directory for task in work for directory in task.directories) == "fork"
         one = partial(job, options=options, open_source=open_segment)
-        if jobs < 2 or not local or sum(task.bytes for task in work) < PROCESSES_PAY_BYTES:
+        if jobs < 2 or not forked or sum(task.bytes for task in work) < PROCESSES_PAY_BYTES:
             yield from _advancing(work, map(one, work), progress)
             return
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
@@ -160,14 +159,13 @@ def _read(jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize], number: int, la
     found = ranges(jobs, chunk_sizes)
     if number == 1:
         return read_here(found)
-    return processes.read_in_processes(found, number, _start_method(layout))
+    return processes.read_in_processes(found, number, _start_method(layout.partitions))
 
 
-def _start_method(layout: Layout) -> str:
+def _start_method(directories: Iterable[PartitionDirectory]) -> str:
     # clients of remote stores have threads, which a fork would leave behind with their locks held
-    firsts = (segment.path for directory in layout.partitions for segment in directory.segments[:1])
-    local = all(Uri.parse(path).is_local for path in firsts)
-    return "fork" if local else "spawn"
+    firsts = (segment.path for directory in directories for segment in directory.segments[:1])
+    return "fork" if all(Uri.parse(path).is_local for path in firsts) else "spawn"
 
 
 LOCAL = LocalEngine()

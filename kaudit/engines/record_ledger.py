@@ -31,17 +31,16 @@ from kaudit.diff.records.windows import (
 )
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
-from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.errors import NothingToAuditError
 from kaudit.model.ledger import LedgerResult, TopicLedger
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import Of
 from kaudit.reading.record_content import mixed
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.discover import PathNotFoundError, discover
-from kaudit.source.kafka.options import ClusterOptions
+from kaudit.scanning.plan import chosen_input
 from kaudit.source.layout import Layout
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.uri import Uri
 
 _BUCKET_BYTES = 4 << 20
 """Bytes of log whose records are one bucket: what is written of one before it is removed is little beside the others."""
@@ -172,6 +171,16 @@ class LedgerRequest(Struct, frozen=True):
     temporary_directory: str | None = None
     target_command_config: str | None = None
     """How to connect to the target, where not as to the source."""
+    target_remote: str | None = None
+    """Where the target's brokers have copied segments to."""
+
+    def of_sides(self, options: ScanOptions) -> tuple[ScanOptions, ScanOptions]:
+        """Return the options of reading the source, and of reading the target. Keys go where there are copied segments."""
+        keys, config = options.remote_keys, self.target_command_config or options.cluster.command_config
+        target = replace(options, remote=self.target_remote, cluster=replace(options.cluster, command_config=config))
+        if self.target_remote is None:
+            return options, replace(target, remote_keys=())
+        return replace(options, remote_keys=() if options.remote is None else keys), target
 
 
 @contextmanager
@@ -191,11 +200,7 @@ def record_ledger(
         NothingToAuditError: no topic of the source has a copy in the target; not where something could not be read.
 
     """
-    clusters = (
-        options.cluster,
-        replace(options.cluster, command_config=request.target_command_config or options.cluster.command_config),
-    )
-    layouts = [_layout(side, options, cluster) for side, cluster in zip(sides, clusters, strict=True)]
+    layouts = [_layout(side, own) for side, own in zip(sides, request.of_sides(options), strict=True)]
     found = [by_topic(layout.partitions) for layout in layouts]
     pairings, alone = pair_topics(found[0], found[1], parse_maps(request.maps))
     chosen = [pair for pair in pairings if not options.topics or {pair.source, pair.target} & set(options.topics)]
@@ -224,8 +229,9 @@ def record_ledger(
 def _directory(options: ScanOptions, layouts: Sequence[Layout], request: LedgerRequest) -> AbstractContextManager[Path]:
     """Return where rows are written: in a place that the user names so that the same comparison of the same files goes on after an interruption."""
     place = request.temporary_directory
-    if place is None or not all(Uri.parse(path).is_local for path in options.paths):
-        return spill_directory(place, options.paths)
+    inputs = [*options.given, *([] if request.target_remote is None else [request.target_remote])]
+    if place is None or not all(Uri.parse(path).is_local for path in inputs):
+        return spill_directory(place, inputs)
     files = [
         (
             one.topic,
@@ -238,7 +244,7 @@ def _directory(options: ScanOptions, layouts: Sequence[Layout], request: LedgerR
         for one in layout.partitions
     ]
     key = pickle.dumps((__version__, request, options, files))
-    return resumed_directory(place, options.paths, hashlib.sha256(key).hexdigest()[:16])
+    return resumed_directory(place, inputs, hashlib.sha256(key).hexdigest()[:16])
 
 
 def record_fingerprint(  # noqa: PLR0913, PLR0917 - what is read, how, and who does the work
@@ -256,7 +262,7 @@ def record_fingerprint(  # noqa: PLR0913, PLR0917 - what is read, how, and who d
         NothingToAuditError: no topic was found.
 
     """
-    layout = _layout(site, options, options.cluster)
+    layout = _layout(site, options)
     topics = {
         name: own for name, own in by_topic(layout.partitions).items() if not options.topics or name in options.topics
     }
@@ -289,15 +295,9 @@ def record_fingerprint(  # noqa: PLR0913, PLR0917 - what is read, how, and who d
     return RecordFingerprint(SCHEMA, [site.path], incomplete, missing, identity, request.read_committed, width, found)
 
 
-def _layout(side: Replica, options: ScanOptions, cluster: ClusterOptions) -> Layout:
-    try:
-        layout = discover([side.path], cluster=cluster)
-    except PathNotFoundError as error:
-        raise UsageError(f"no such file or directory: {error}") from error
-    except UrlError as error:
-        raise UsageError(str(error)) from error
-    chosen = [each for each in layout.partitions if not options.partitions or each.partition in options.partitions]
-    return replace(layout, partitions=chosen)
+def _layout(side: Replica, options: ScanOptions) -> Layout:
+    """List one side; its topics are chosen when they have been paired. Raises as `chosen_input`."""
+    return chosen_input(replace(options, paths=[side.path], topics=()))
 
 
 def _renumbered(pairings: Sequence[Pairing]) -> list[Pairing]:

@@ -69,7 +69,7 @@ def repeated_records(
         )
     texts = [each for each in directories if any(segment.text is not None for segment in each.segments)]
     compared = [each for each in directories if each not in texts]
-    with spill_directory(request.temporary_directory, options.paths) as directory:
+    with spill_directory(request.temporary_directory, options.given) as directory:
         with rows_written(directory):
             partitions, read = _Finder(compared, options, identities, directory, each, progress).found()
         yield DuplicateListing(_result(options, layout, read, texts), partitions, open_segment)
@@ -181,7 +181,7 @@ def _result(
     ]
     partitions = [one.summary for one in read]
     return ScanResult(
-        inputs=tuple(options.paths),
+        inputs=tuple(options.given),
         broker_version=BrokerVersions("auto", None, None, None, ("records are the same under every version",)),
         partitions=partitions,
         findings=(),

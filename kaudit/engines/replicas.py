@@ -14,7 +14,7 @@ from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.replicas import DiffResult, Replica
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.discover import PathNotFoundError, discover
+from kaudit.scanning.plan import chosen_input
 from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri, UrlError
@@ -70,27 +70,16 @@ def _partitions(name: str, work: Sequence[Task]) -> str:
 
 def layout_of(replica: Replica, options: ScanOptions) -> Layout:
     """Return what lies where under one replica's path. Raises UsageError where that is none, or holds a partition twice."""
-    try:
-        layout = discover([replica.path], cluster=options.cluster)
-    except PathNotFoundError as error:
-        raise UsageError(f"no such file or directory: {error}") from error
-    except UrlError as error:
-        raise UsageError(str(error)) from error
-    chosen = [
-        entry
-        for entry in layout.partitions
-        if (not options.topics or entry.topic in options.topics)
-        and (not options.partitions or entry.partition in options.partitions)
-    ]
+    layout = chosen_input(replace(options, paths=[replica.path]))
     places: dict[tuple[str, int], str] = {}
-    for entry in chosen:
+    for entry in layout.partitions:
         before = places.setdefault((entry.topic, entry.partition), entry.directory)
         if before != entry.directory:
             raise UsageError(
                 f"{replica.path} holds {entry.topic}-{entry.partition} twice ({before} and {entry.directory}): "
                 "give each replica's directory by itself"
             )
-    return replace(layout, partitions=chosen)
+    return layout
 
 
 def name_replicas(paths: Sequence[str], names: Mapping[str, str]) -> list[Replica]:

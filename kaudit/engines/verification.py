@@ -14,9 +14,8 @@ from kaudit.model.digests import PartitionDigest
 from kaudit.model.fingerprint import PartitionVerification, Verification, VerificationOutcome
 from kaudit.model.result import NotAudited
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.discover import PathNotFoundError, discover
-from kaudit.source.layout import Layout, PartitionDirectory
-from kaudit.source.uri import UrlError
+from kaudit.scanning.plan import chosen_input
+from kaudit.source.layout import PartitionDirectory
 
 Key = tuple[str, int]
 
@@ -34,11 +33,11 @@ def verify_report(
         NothingToAuditError: no segment was found, or the report has no digest of what is asked for.
 
     """
-    wanted = [entry for entry in reported if _is_wanted(options, *entry.key)]
+    wanted = [entry for entry in reported if options.asks_for(*entry.key)]
     if not wanted:
         raise NothingToAuditError("nothing to verify: the report names no digest of what is asked for")
-    layout = _layout(options)
-    there = [entry for entry in layout.partitions if _is_wanted(options, entry.topic, entry.partition)]
+    layout = chosen_input(options)
+    there = layout.partitions
     if not layout.unreadable and not any(directory.segments for directory in there):
         raise NothingToAuditError(f"nothing to verify under {', '.join(options.paths)}: no segment was found")
     held = _matched(wanted, there)
@@ -62,21 +61,6 @@ def verify_report(
     return Verification(
         options.paths, found, list(not_in_report), not_audited, any(entry.unreadable for entry in not_audited)
     )
-
-
-def _is_wanted(options: ScanOptions, topic: str, partition: int) -> bool:
-    return (not options.topics or topic in options.topics) and (
-        not options.partitions or partition in options.partitions
-    )
-
-
-def _layout(options: ScanOptions) -> Layout:
-    try:
-        return discover(options.paths, cluster=options.cluster)
-    except PathNotFoundError as error:
-        raise UsageError(f"no such file or directory: {error}") from error
-    except UrlError as error:
-        raise UsageError(str(error)) from error
 
 
 def _matched(

@@ -81,7 +81,7 @@ def list_groups(options: ScanOptions, group: str | None, read: ReadGroups, *, co
 
     """
     layout, reads = find_input(options), FailedReads(open_segment)
-    listing = GroupListing(options.paths)
+    listing = GroupListing(options.given)
     logs = [log for log in furthest_replicas(layout.everything) if log.topic == GROUPS]
     if not logs:
         listing.not_checked.append(NotAudited(GROUPS, "not among the inputs: nothing is known of groups"))

@@ -45,7 +45,7 @@ class Job(Struct, frozen=True):
     def joined(self) -> Iterator[ChunkSpec]:
         """Specs that can be cut into ranges, with small segments read together."""
         plan = self.in_pieces if self.saved is None else with_saved(self.in_pieces, self.saved)
-        return join_small(plan, self.chunk_bytes, [file.offset for file in list_snapshots(self.directory)])
+        return join_small(plan, self.chunk_bytes, [file.base_offset for file in list_snapshots(self.directory)])
 
     def ranges(self) -> list[ChunkSpec]:
         """Return what to read in pieces, in order."""

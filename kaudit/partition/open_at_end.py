@@ -29,9 +29,9 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
     newest, start = replay.snapshots.newest, replay.directory.start_offset
     if (
         newest is None
-        or newest.file.offset < start
+        or newest.file.base_offset < start
         or not whole
-        or not replay.continuity.is_whole_from(newest.file.offset)
+        or not replay.continuity.is_whole_from(newest.file.base_offset)
     ):
         return list(found.values())  # what is missing may have been a marker
     ended = rows[rows["marker_offset"] != NO_OFFSET]["producer_id"]

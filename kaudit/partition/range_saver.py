@@ -247,6 +247,6 @@ def snapshots_of(directory: PartitionDirectory, identities: Sequence[FileIdentit
     """Return what a partition's snapshots are by, in their order."""
     sizes = {file.name: file.size for file in directory.side_files}
     return [
-        SavedSegment(file.name, file.offset, sizes[file.name], file.modified_ms, identity)
+        SavedSegment(file.name, file.base_offset, sizes[file.name], file.modified_ms, identity)
         for file, identity in zip(list_snapshots(directory), identities, strict=True)
     ]

@@ -153,7 +153,9 @@ class PartitionReplay:
         self.still_growing = False
         end = self.log_end_offset
         # of the snapshots before the end those were compared; a broker writes one where a segment begins
-        self.snapshots.files = tuple(file for file in list_snapshots(directory) if end is None or file.offset >= end)
+        self.snapshots.files = tuple(
+            file for file in list_snapshots(directory) if end is None or file.base_offset >= end
+        )
 
     def _feed_producers(self, chunk: ChunkRows, merged: Merged) -> None:
         """Take the producers' rows; segments that were read together may have a snapshot at the beginning of each."""

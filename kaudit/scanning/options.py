@@ -189,6 +189,17 @@ class ScanOptions(Struct, frozen=True):
             decides=True,
         ),
     ] = None
+    remote_keys: Annotated[
+        Sequence[str],
+        Option(
+            "remote-key",
+            "A private RSA key (PEM) of the key ring by which segments in --remote are encrypted. Repeatable.",
+            "FILE",
+            _READING,
+            is_path=True,
+            decides=True,
+        ),
+    ] = ()
     cluster: ClusterOptions = ClusterOptions()
     depth: Annotated[
         Depth,
@@ -343,5 +354,6 @@ def deciding_options(options: ScanOptions) -> list[tuple[str, str]]:
             value = getattr(value, part)
         if field.option.decides and value != field.default:
             time = rfc3339(value) if field.option.parse is parse_time else None
-            found.append((f"--{name}", time or str(value.value if isinstance(value, Enum) else value)))
+            each = value if isinstance(value, list | tuple) else [value]
+            found += [(f"--{name}", time or str(one.value if isinstance(one, Enum) else one)) for one in each]
     return found

@@ -68,6 +68,8 @@ def chosen_input(options: ScanOptions) -> Layout:
     """List the input and leave the partitions asked for; there may be no segment. Raises UsageError as `find_input`."""
     layout = input_without_remote(options)
     if options.remote is None:
+        if options.remote_keys:
+            raise UsageError("--remote-key needs --remote")
         return layout
     return with_remote(layout, choose_remote(options.remote, options, layout))
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.errors import UsageError
 from kaudit.formats.sidefiles.segment_manifest import Chunk
-from kaudit.model.damage import PlacedDamage
+from kaudit.model.damage import LogDamage, PlacedDamage
 from kaudit.reading.log_tail import position_of
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.bytes import READ_AT_ONCE_BYTES
@@ -15,7 +15,7 @@ from kaudit.source.layout import Layout, PartitionDirectory, RemoteFault, Segmen
 from kaudit.source.listing import failure
 from kaudit.source.remote_storage import RemoteFiles, RemoteSegmentFile, as_read, find_remote
 from kaudit.source.schemes import open_segment, segment_object
-from kaudit.source.segment_object import INDEXES, LOG, MANIFEST, SegmentObject
+from kaudit.source.segment_object import INDEXES, LOG, MANIFEST, SegmentObject, decryption
 from kaudit.source.uri import Uri, UrlError
 
 _MOST_CHUNKS = 64
@@ -39,21 +39,23 @@ class RemotePartition(Struct, frozen=True):
 
 
 class RemoteInput(Struct, frozen=True):
-    """What of a location is read: partitions with segments, and what is not read and why."""
+    """What of a location is read: partitions with segments, and what is not read and why. `key_files` as of `as_read`."""
 
     location: Uri
     partitions: Sequence[RemotePartition]
     unreadable: Sequence[Unreadable] = ()
     skipped: Sequence[Unreadable] = ()
+    key_files: Sequence[str] = ()
 
 
 def choose_remote(location: str, options: ScanOptions, layout: Layout) -> RemoteInput:
     """Choose what to read of a location, by names alone: what the partitions of `layout` lack, or all of it without other inputs.
 
     Local segments win: of offsets that a replica has itself no copy is read. Of several replicas the one whose log begins first is
-    completed. Raises UsageError where there is no such location, or no segment in it.
+    completed. Raises UsageError where there is no such location, or no segment in it, or a key file is none.
     """
     place = Uri.parse(location)
+    _require_keys(options.remote_keys)
     try:
         found = find_remote(place)
     except FileNotFoundError as error:
@@ -93,7 +95,16 @@ def choose_remote(location: str, options: ScanOptions, layout: Layout) -> Remote
         [each for each in chosen if each.segments],
         found.unreadable,
         [*_alone(location, alone), *(Unreadable(location, text) for text in sorted(renewed))],
+        options.remote_keys,
     )
+
+
+def _require_keys(files: Sequence[str]) -> None:
+    for file in files:
+        try:
+            decryption("private_key")(file)
+        except OSError as error:
+            raise UsageError(f"--remote-key {file}: {failure(error)}") from error
 
 
 def _newest(segment: RemoteFiles) -> int:
@@ -146,7 +157,7 @@ def with_remote(layout: Layout, remote: RemoteInput) -> Layout:
     completed: dict[str, PartitionDirectory] = {}
     added: list[PartitionDirectory] = []
     for each in remote.partitions:
-        partition = _joined(each, remote.location)
+        partition = _joined(each, remote)
         if each.local is None:
             added.append(partition)
         else:
@@ -162,9 +173,9 @@ def with_remote(layout: Layout, remote: RemoteInput) -> Layout:
     )
 
 
-def _joined(each: RemotePartition, location: Uri) -> PartitionDirectory:
-    chain = _without_covered([*as_read(each.segments)])
-    local = each.local or _new_directory(chain[0].origin, location)
+def _joined(each: RemotePartition, remote: RemoteInput) -> PartitionDirectory:
+    chain = _without_covered([*as_read(each.segments, remote.key_files)])
+    local = each.local or _new_directory(chain[0].origin, remote.location)
     segments: list[SegmentFile] = []
     side_files: dict[str, SegmentFile] = {}
     faults: list[RemoteFault] = []
@@ -233,7 +244,7 @@ def chunk_faults(directory: PartitionDirectory, damages: Iterable[PlacedDamage])
         segment = directory.segments[placed.segment]
         try:
             files = segment_object(Uri.parse(segment.path))
-            found = [] if files is None else _damaged_chunks(files, placed.damage.position, placed.damage.end)
+            found = [] if files is None else _damaged_chunks(files, segment, placed.damage)
         except OSError:
             continue  # the segment is listed as unreadable
         for chunk, problem in found:
@@ -242,12 +253,12 @@ def chunk_faults(directory: PartitionDirectory, damages: Iterable[PlacedDamage])
                 yield _chunk_fault(segment, placed.segment, chunk, problem)
 
 
-def _damaged_chunks(files: SegmentObject, start: int, end: int) -> list[tuple[Chunk, str]]:
-    """Return the chunks among those of these bytes that cannot be decoded, and why; the first, without a reason, if all can."""
-    first = files.chunk_at(start)
+def _damaged_chunks(files: SegmentObject, segment: SegmentFile, damage: LogDamage) -> list[tuple[Chunk, str]]:
+    """Return the chunks among those of damage that cannot be decoded, and why; the first, without a reason, if all can."""
+    first = files.chunk_at(damage.position, segment.key_files)
     found, at = [first], first[0].start + first[0].size
-    while at < min(end, files.manifest.chunks.file_size) and len(found) < _MOST_CHUNKS:
-        found.append(files.chunk_at(at))
+    while at < min(damage.end, files.manifest.chunks.file_size) and len(found) < _MOST_CHUNKS:
+        found.append(files.chunk_at(at, segment.key_files))
         at += found[-1][0].size
     return [each for each in found if each[1]] or [first]
 

@@ -126,7 +126,7 @@ class _Matching:
         self._open = open_source
         self._index = index
         self._saved = _by_base_offset(index)
-        self._snapshots = [file.offset for file in list_snapshots(directory)]
+        self._snapshots = [file.base_offset for file in list_snapshots(directory)]
 
     def held(self, use: StateUse) -> list[_Held]:
         """Return what holds, in order, and count what became of each segment."""

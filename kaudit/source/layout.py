@@ -88,6 +88,8 @@ class SegmentFile(Struct, frozen=True):
     """Retention deleted it after it was read: nothing can be compared with it."""
     is_cut: bool = False
     """It is read up to where the next segment begins, and its indexes are those of all of it."""
+    key_files: Sequence[str] = ()
+    """Files with private keys, one of which decrypts it if it is encrypted in remote storage."""
 
 
 class SideFiles(Struct, frozen=True):
@@ -325,17 +327,11 @@ def with_replicas(partitions: Sequence[PartitionDirectory]) -> Iterator[Partitio
         yield entry if entry.replica else replace(entry, replica=names[entry.log_dir])
 
 
-class SnapshotFile(Struct, frozen=True):
-    """One `%020d.snapshot`: `offset` is the exclusive end of the state it holds, `modified_ms` its mtime."""
+def list_snapshots(directory: PartitionDirectory) -> tuple[SegmentFile, ...]:
+    """Return a partition's newest snapshots (`%020d.snapshot`), by offset; none where only single files were given.
 
-    path: str
-    name: str
-    offset: int
-    modified_ms: int
-
-
-def list_snapshots(directory: PartitionDirectory) -> tuple[SnapshotFile, ...]:
-    """Return a partition's newest snapshots, by offset; none where only single files were given."""
+    `base_offset` is the exclusive end of the state that a snapshot holds.
+    """
     return tuple(_all(directory)[-SNAPSHOTS:])
 
 
@@ -344,22 +340,19 @@ def count_older_snapshots(directory: PartitionDirectory) -> int:
     return max(len(_all(directory)) - SNAPSHOTS, 0)
 
 
-def _all(directory: PartitionDirectory) -> list[SnapshotFile]:
-    if directory.topic == CLUSTER_METADATA:
-        return []
-    found = [
-        SnapshotFile(file.path, file.name, int(named[1]), file.modified_ms)
-        for file in directory.side_files
-        if (named := _PRODUCER_SNAPSHOT.fullmatch(file.name)) is not None
-    ]
-    return sorted(found, key=lambda file: file.offset)
+def _all(directory: PartitionDirectory) -> list[SegmentFile]:
+    return [] if directory.topic == CLUSTER_METADATA else _by_offset(directory, _PRODUCER_SNAPSHOT)
 
 
 def metadata_snapshots(directory: PartitionDirectory) -> list[SegmentFile]:
     """Return the snapshots beside a metadata log (`<end offset>-<epoch>.checkpoint`), `base_offset` the end offset."""
+    return _by_offset(directory, _METADATA_SNAPSHOT)
+
+
+def _by_offset(directory: PartitionDirectory, names: re.Pattern[str]) -> list[SegmentFile]:
     found = [
         replace(file, base_offset=int(named[1]))
         for file in directory.side_files
-        if (named := _METADATA_SNAPSHOT.fullmatch(file.name)) is not None
+        if (named := names.fullmatch(file.name)) is not None
     ]
     return sorted(found, key=lambda file: file.base_offset)

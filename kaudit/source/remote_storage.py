@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaudit.formats.sidefiles.segment_manifest import SegmentManifest
 from kaudit.model.limits import DIRECTORY_DEPTH
@@ -161,17 +162,20 @@ def _files(directory: Uri, base: int, segment_id: str, files: Mapping[str, Segme
     )
 
 
-def as_read(segments: Sequence[RemoteFiles]) -> Iterator[RemoteSegmentFile]:
-    """Yield how each segment is read, in their order: the manifests of Aiven's plugin are read for that, many at a time."""
+def as_read(segments: Sequence[RemoteFiles], key_files: Sequence[str] = ()) -> Iterator[RemoteSegmentFile]:
+    """Yield how each segment is read, in their order: the manifests of Aiven's plugin are read for that, many at a time.
+
+    `key_files`: those that may hold the private key of one that is encrypted.
+    """
+
+    def read(own: RemoteFiles) -> RemoteSegmentFile:
+        return _of_objects(own, key_files) if own.is_chunked else _of_files(own)
+
     if not any(filesystem(segment.directory).is_remote for segment in segments):
-        yield from map(_as_read, segments)
+        yield from map(read, segments)
         return
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        yield from threads.map(_as_read, segments)
-
-
-def _as_read(own: RemoteFiles) -> RemoteSegmentFile:
-    return _of_objects(own) if own.is_chunked else _of_files(own)
+        yield from threads.map(read, segments)
 
 
 def _of_files(own: RemoteFiles) -> RemoteSegmentFile:
@@ -186,7 +190,7 @@ def _of_files(own: RemoteFiles) -> RemoteSegmentFile:
     return RemoteSegmentFile(own, _log(own), side_files, faults, snapshot=own.files.get(_SNAPSHOT))
 
 
-def _of_objects(own: RemoteFiles) -> RemoteSegmentFile:
+def _of_objects(own: RemoteFiles, key_files: Sequence[str]) -> RemoteSegmentFile:
     """Return a segment of Aiven's plugin: with a manifest that cannot be used, opening its log says why."""
     place = Uri.parse(_path(own, LOG))
     log = _log(own)
@@ -196,15 +200,18 @@ def _of_objects(own: RemoteFiles) -> RemoteSegmentFile:
     except OSError:
         return RemoteSegmentFile(own, _named(log, own.name, str(place.content)))
     faults = [*_faults(own, manifest)]
-    if not manifest.compressed and manifest.chunks.is_plain:
-        read = log
-    else:
-        read = SegmentFile(str(place.content), own.name, own.base_offset, manifest.chunks.file_size, log.modified_ms)
+    key_files = () if manifest.encryption is None else key_files
+    read = log
+    if not manifest.is_plain:
+        size = manifest.chunks.file_size
+        read = SegmentFile(str(place.content), own.name, own.base_offset, size, log.modified_ms, key_files=key_files)
     side_files = []
     if (indexes := own.files.get(INDEXES)) is not None:
         inside = Uri.parse(indexes.path).content
         side_files = [
-            SegmentFile(str(inside / name), name, 0, size, indexes.modified_ms)
+            SegmentFile(
+                str(inside / name), name, 0, max(size - manifest.overhead, 0), indexes.modified_ms, key_files=key_files
+            )
             for name, (position, size) in index_files(own.base_offset, manifest).items()
             if position + size <= indexes.size
         ]
@@ -241,7 +248,7 @@ def _log(own: RemoteFiles) -> SegmentFile:
 
 
 def _named(file: SegmentFile, name: str, path: str | None = None) -> SegmentFile:
-    return SegmentFile(path or file.path, name, file.base_offset, file.size, file.modified_ms)
+    return replace(file, path=path or file.path, name=name)
 
 
 def _stem(own: RemoteFiles) -> str:

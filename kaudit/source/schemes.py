@@ -1,6 +1,6 @@
 """Imports the file system of a URL's scheme when it is first used, and opens files through it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from importlib import import_module
@@ -181,13 +181,18 @@ def open_segment(segment: SegmentFile, working_directory: str | None = None) -> 
         return open_fetched(segment.fetched)
     uri = Uri.parse(segment.path).absolute(working_directory)
     try:
-        source = filesystem(uri).open(uri)
+        source = _opened(uri, [str(Uri.parse(file).absolute(working_directory)) for file in segment.key_files])
     except FileNotFoundError as error:
         log_start = removed_from_head(uri)
         if log_start is None:
             raise
         raise SegmentRemovedError(segment.path, log_start) from error
     return source if segment.text is None else SegmentText(source, segment.text)
+
+
+def _opened(uri: Uri, key_files: Sequence[str]) -> ByteSource:
+    encrypted = segment_object(uri) if key_files else None
+    return filesystem(uri).open(uri) if encrypted is None else encrypted.open(uri, key_files)
 
 
 def removed_from_head(segment: Uri) -> int | None:

@@ -7,18 +7,23 @@ import errno
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.codecs import Codec, decompress
 from kaudit.formats.sidefiles.segment_manifest import Chunk, SegmentManifest, parse_segment_manifest
+from kaudit.installation import install_command
 from kaudit.model.limits import MANIFEST_BYTES, UNPACKED_BYTES
 from kaudit.source.archives.parts import FilePart
-from kaudit.source.bytes import ByteSource, announce
+from kaudit.source.bytes import ByteSource, HeldBytes, announce
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
 from kaudit.source.filesystem import FileStatus, FileSystem
 from kaudit.source.layout import Unreadable
 from kaudit.source.uri import Uri
+
+if TYPE_CHECKING:  # an extra
+    from kaudit.source.decryption import DataKey
 
 LOG, INDEXES, MANIFEST = "log", "indexes", "rsm-manifest"
 """Suffixes of the three objects of a segment (ObjectKeyFactory.Suffix)."""
@@ -88,7 +93,7 @@ class SegmentObject:
     noted: Sequence[Unreadable] = ()
 
     def __init__(self, files: FileSystem, place: Uri, held_as: FileStatus) -> None:
-        """Read the manifest beside `place`. Raises OSError as `read_manifest`, and where the segment is encrypted."""
+        """Read the manifest beside `place`. Raises OSError as `read_manifest` and `require_readable`."""
         named = object_name(place.last)
         assert named is not None, "whoever asks has looked at the name"
         self._files, self._place, self._held_as = files, place, held_as
@@ -102,14 +107,14 @@ class SegmentObject:
             return FileStatus(uri.last, False, self.manifest.chunks.file_size, self._held_as.modified_ms)
         if uri == self._place.content:
             return FileStatus(uri.last, True, 0, self._held_as.modified_ms)
-        return FileStatus(uri.last, False, self._range(uri)[1], self._held_as.modified_ms)
+        size = max(self._range(uri)[1] - self.manifest.overhead, 0)
+        return FileStatus(uri.last, False, size, self._held_as.modified_ms)
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List the indexes, sorted by name."""
         if self._suffix == LOG or uri != self._place.content:
             raise FileNotFoundError(errno.ENOENT, "no such directory in the object", str(uri))
-        found = index_files(self._base_offset, self.manifest)
-        return [FileStatus(name, False, found[name][1], self._held_as.modified_ms) for name in sorted(found)]
+        return [self.status(uri / name) for name in sorted(index_files(self._base_offset, self.manifest))]
 
     def tree(self, uri: Uri) -> None:
         """Return None: there is one directory."""
@@ -124,18 +129,41 @@ class SegmentObject:
             data = bytearray(min(limit, source.size()))
             return bytes(data[: source.read_into(0, memoryview(data))])
 
-    def open(self, uri: Uri) -> ByteSource:
-        """Open the segment, or one of its indexes."""
+    def open(self, uri: Uri, key_files: Sequence[str] = ()) -> ByteSource:
+        """Open the segment, or one of its indexes, with the private keys in these files. Raises OSError where it is encrypted and none is its."""
+        key = self._key(key_files)
         if self._suffix == LOG:
-            return ChunkedSegment(self._files.open(self._place), self.manifest)
+            return ChunkedSegment(self._files.open(self._place), self.manifest, key)
         position, size = self._range(uri)
-        return _Part(self._files.open(self._place), position, size)
+        part = _Part(self._files.open(self._place), position, size)
+        if key is None or not size:
+            return part
+        with closing(part):
+            data = bytearray(min(size, UNPACKED_BYTES))
+            count = part.read_into(0, memoryview(data))
+        try:
+            return HeldBytes(memoryview(key.decrypted(bytes(data[:count]))))
+        except WireError as error:
+            where = f"bytes {position:,} to {position + size:,} of the object"
+            raise OSError(errno.EIO, f"{where} cannot be decrypted: {error.detail}", str(uri)) from None
 
-    def chunk_at(self, position: int) -> tuple[Chunk, str]:
-        """Return the chunk that holds a byte of the segment, and why it cannot be decoded: empty where it can."""
-        with closing(ChunkedSegment(self._files.open(self._place), self.manifest)) as source:
+    def chunk_at(self, position: int, key_files: Sequence[str] = ()) -> tuple[Chunk, str]:
+        """Return the chunk that holds a byte of the segment, and why it cannot be decoded: empty where it can. Raises OSError as `open`."""
+        with closing(ChunkedSegment(self._files.open(self._place), self.manifest, self._key(key_files))) as source:
             chunk = self.manifest.chunks.at(position)
             return chunk, source.problem(chunk)
+
+    def _key(self, key_files: Sequence[str]) -> "DataKey | None":
+        encryption = self.manifest.encryption
+        if encryption is None:
+            return None
+        if not key_files:
+            instead = "scan --remote with --remote-key FILE, its private RSA key, decrypts it"
+            raise OSError(
+                errno.EACCES, f"encrypted with key {encryption.key_id} (AES-GCM): {instead}", str(self._place)
+            )
+        key: DataKey = decryption("DataKey")(encryption, key_files)
+        return key
 
     def _range(self, uri: Uri) -> tuple[int, int]:
         found = index_files(self._base_offset, self.manifest).get(uri.last)
@@ -145,13 +173,19 @@ class SegmentObject:
 
 
 def require_readable(manifest: SegmentManifest, place: Uri) -> None:
-    """Check that kaudit decodes the chunks of a segment. Raises OSError where they are encrypted, or larger than is held."""
-    if manifest.encryption is not None:
-        instead = "kaudit has no key to decrypt it; brokers do: audit the topic by kafka://"
-        raise OSError(errno.EACCES, f"encrypted with key {manifest.encryption.key_id} (AES-GCM): {instead}", str(place))
-    chunks = manifest.chunks
-    if not chunks.is_plain and min(chunks.chunk_size, chunks.file_size) > UNPACKED_BYTES:
-        raise OSError(errno.EFBIG, f"chunks of {chunks.chunk_size:,} bytes: kaudit holds {UNPACKED_BYTES >> 20} MiB")
+    """Check that kaudit decodes the chunks of a segment. Raises OSError where they are larger than is held."""
+    size = min(manifest.chunks.chunk_size, manifest.chunks.file_size)
+    if not manifest.is_plain and size > UNPACKED_BYTES:
+        raise OSError(errno.EFBIG, f"chunks of {size:,} bytes: kaudit holds {UNPACKED_BYTES >> 20} MiB", str(place))
+
+
+def decryption(name: str) -> Callable[..., Any]:
+    """Return what kaudit.source.decryption has under a name. Raises OSError without the extra."""
+    try:
+        found: Callable[..., Any] = getattr(import_module("kaudit.source.decryption"), name)
+    except ImportError:
+        raise OSError(errno.ENOSYS, f"decrypting needs an extra: {install_command('decryption')}") from None
+    return found
 
 
 class _Part(FilePart):
@@ -165,10 +199,11 @@ class _Part(FilePart):
 class ChunkedSegment:
     """A segment whose chunks are decoded one by one; the last one that was read is held."""
 
-    def __init__(self, source: ByteSource, manifest: SegmentManifest) -> None:
+    def __init__(self, source: ByteSource, manifest: SegmentManifest, key: "DataKey | None" = None) -> None:
         self._source = source
         self._chunks = manifest.chunks
         self._compressed = manifest.compressed
+        self._key = key
         self._number = -1
         self._held = b""
         self.close = source.close
@@ -216,20 +251,21 @@ class ChunkedSegment:
         size = min(chunk.object_size, max(self._source.size() - chunk.object_start, 0))
         data = bytearray(size)
         found = self._source.read_into(chunk.object_start, memoryview(data)) if size else 0
-        return decoded_chunk(bytes(data[:found]), chunk, compressed=self._compressed)
+        return decoded_chunk(bytes(data[:found]), chunk, compressed=self._compressed, key=self._key)
 
 
-def decoded_chunk(data: bytes, chunk: Chunk, *, compressed: bool) -> bytes:
+def decoded_chunk(data: bytes, chunk: Chunk, *, compressed: bool, key: "DataKey | None" = None) -> bytes:
     """Return what the bytes of a chunk were before the plugin transformed them.
 
     Raises:
-        WireError: there are too few, zstd refuses them, or they become another number of bytes than the manifest says.
+        WireError: there are too few, AES-GCM or zstd refuses them, or they become another number of bytes than the manifest says.
 
     """
     if len(data) < chunk.object_size:
         missing = f"the object ends {chunk.object_size - len(data):,} bytes before the chunk does"
         raise WireError(len(data), Reason.TRUNCATED, missing)
-    content = decompress(Codec.ZSTD, 2, data, chunk.size) if compressed else data
+    content = data if key is None else key.decrypted(data)
+    content = decompress(Codec.ZSTD, 2, content, chunk.size) if compressed else content
     if len(content) != chunk.size:
         raise WireError(0, Reason.LENGTH, f"it becomes {len(content):,} bytes, {chunk.size:,} by the manifest")
     return content

@@ -70,6 +70,7 @@ class Read(TypedDict, total=False):
     compacted_topics: Sequence[str]
     command_config: str
     remote: str
+    remote_keys: Sequence[str]
     partition_bytes: int
     allow_incomplete: bool
 
@@ -92,7 +93,8 @@ class Compared(TypedDict, total=False):
     """How records are compared, as `kaudit diff --by records` does.
 
     `identity`: the parts that make records the same; `maps`: texts REGEX=NAME; `isolation_level`: read_uncommitted or read_committed;
-    `topics`, `partitions`, `compacted_topics`, `command_config` as of Read, `target_command_config` the target's;
+    `topics`, `partitions`, `compacted_topics`, `command_config`, `remote`, `remote_keys` as of Read, `target_command_config` and
+    `target_remote` the target's;
     `allow_incomplete`: what could not be read raises no error.
     """
 
@@ -104,6 +106,9 @@ class Compared(TypedDict, total=False):
     compacted_topics: Sequence[str]
     command_config: str
     target_command_config: str
+    remote: str
+    remote_keys: Sequence[str]
+    target_remote: str
     allow_incomplete: bool
 
 
@@ -224,11 +229,12 @@ def ledger(
         read_committed=isolation == "read_committed",
         maps=options.get("maps", ()),
         target_command_config=options.get("target_command_config"),
+        target_remote=next(iter(absolute([options["target_remote"]] if "target_remote" in options else [])), None),
     )
     paths = absolute([os.fspath(source), os.fspath(target)])
-    names = ("topics", "partitions", "compacted_topics", "command_config")
-    own = {name: options[name] for name in names if name in options}  # type: ignore[literal-required]
-    asked = ReadOptions(paths=paths, **own).scan_options()
+    names = ("topics", "partitions", "compacted_topics", "command_config", "remote", "remote_keys")
+    own = cast("Read", {name: options[name] for name in names if name in options})  # type: ignore[literal-required]
+    asked = _read_options(paths, own).scan_options()
     on = SessionRecords(spark, nullcontext)
     sides = Replica("source", paths[0]), Replica("target", paths[1])
     with errors_of_tasks(), record_ledger(asked, sides, request, SilentProgress(), on) as result:
@@ -261,12 +267,20 @@ def scan(spark: "SparkSession", options: ScanOptions) -> ScanResult:
 
     """
     remote = None if options.remote is None else absolute([options.remote])[0]
-    asked = replace(options, paths=absolute(options.paths), remote=remote)
+    keys = absolute(options.remote_keys)
+    asked = replace(options, paths=absolute(options.paths), remote=remote, remote_keys=keys)
+    names = (
+        "paths",
+        "topics",
+        "partitions",
+        "log_start_offset",
+        "compacted_topics",
+        "remote",
+        "remote_keys",
+        "digests",
+    )
     read = ReadOptions(
-        **{
-            name: getattr(asked, name)
-            for name in ("paths", "topics", "partitions", "log_start_offset", "compacted_topics", "remote", "digests")
-        },
+        **{name: getattr(asked, name) for name in names},
         depth=asked.depth.value,
         command_config=asked.cluster.command_config,
     )

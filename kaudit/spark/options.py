@@ -36,6 +36,7 @@ class ReadOptions(Struct, frozen=True):
     compacted_topics: Sequence[str] = ()
     command_config: str | None = None
     remote: str | None = None
+    remote_keys: Sequence[str] = ()
     partition_bytes: int | None = None
     cut: bool = False
     pushdown: bool = False
@@ -68,7 +69,7 @@ _OF_READING = (
 )
 """Options of reading. The others set the fields of ScanOptions with their names."""
 _NAMES = ReadOptions.__struct_fields__
-_TEXTS = ("paths", "topics", "compacted_topics")
+_TEXTS = ("paths", "topics", "compacted_topics", "remote_keys")
 _NUMBERS = ("partitions",)
 _TIMES = ("since", "until")
 _FLAGS = ("cut", "pushdown", "digests", "allow_incomplete")
@@ -93,6 +94,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         elif name.lower() != "path":
             raise UsageError(f"option {name}: there is none{suggestion(name.lower(), _NAMES)}")
     given["paths"] = absolute([*paths, *given.get("paths", ())])
+    given["remote_keys"] = absolute(given.get("remote_keys", ()))
     if given.get("remote") is not None:
         (given["remote"],) = absolute([given["remote"]])
     if not given["paths"] and given.get("remote") is None:

@@ -131,7 +131,7 @@ def _works(
     for job_index, (job, ranges) in enumerate(zip(jobs, pieces, strict=True)):
         place = job.directory
         key = place.topic, place.partition, place.replica
-        snapshots = [file.offset for file in list_snapshots(place)]
+        snapshots = [file.base_offset for file in list_snapshots(place)]
         work.headers.append((where[job_index], PartitionHeader(job_index, job, len(ranges) if whole else None)))
         for number, (spec, following) in enumerate(zip_longest(ranges, ranges[1:])):
             last = work.byte_ranges[-1] if work.byte_ranges else None

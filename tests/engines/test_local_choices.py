@@ -72,4 +72,4 @@ def test_processes_are_forked_where_no_client_has_threads(directories, method):
     layout: Any = SimpleNamespace(
         partitions=[SimpleNamespace(segments=[SimpleNamespace(path=directory)]) for directory in directories]
     )
-    assert local._start_method(layout) == method
+    assert local._start_method(layout.partitions) == method

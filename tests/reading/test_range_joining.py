@@ -127,7 +127,7 @@ def assert_joined_is_equal(directory, chunk_bytes, **options):
     before = after = 0
     twice = (outcomes_of(directory, chunk_bytes, **options) for _ in range(2))  # assembling changes rows
     for (job, segments), (_, again) in zip(*twice, strict=True):
-        snapshots = [file.offset for file in list_snapshots(job.directory)]
+        snapshots = [file.base_offset for file in list_snapshots(job.directory)]
         separate = [outcome for found in segments for outcomes in found for outcome in outcomes]
         before += len(separate)
         expected = audited(job, separate)

@@ -43,7 +43,15 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {Path(name).name for name in about} >= {"LICENSE", "NOTICE", "METADATA", "RECORD"}
     assert commit == build_of().commit
     assert metadata["Requires-Python"] == ">=3.11"
-    assert set(metadata.get_all("Provides-Extra", [])) == {"spark", "hdfs", "s3", "live", "msk", "parquet"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {
+        "spark",
+        "hdfs",
+        "s3",
+        "live",
+        "msk",
+        "parquet",
+        "decryption",
+    }
 
 
 def test_one_command_makes_a_release_and_the_same_bytes_every_time(tmp_path):

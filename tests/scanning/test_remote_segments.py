@@ -2,11 +2,22 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa_key
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 from msgspec.structs import replace
 
 from kaudit.engines.local import scan
@@ -18,7 +29,8 @@ from tests.engines import faulty_logs
 from tests.live_brokers.accidents.judged import unpacked
 from tests.live_brokers.accidents.truth import truths
 from tests.logs import Log, data, marker
-from tests.remote_storage import ENCRYPTED, AivenPlugin, LocalTieredStorage, Segment, dated, move, split, starts_of
+from tests.remote_storage import AivenPlugin, LocalTieredStorage, Segment, dated, move, split, starts_of
+from tests.source.encrypted_chunks import KEY
 
 WRITTEN = 1_700_100_000
 PLUGINS: dict[str, Callable[[], AivenPlugin | LocalTieredStorage]] = {
@@ -28,6 +40,8 @@ PLUGINS: dict[str, Callable[[], AivenPlugin | LocalTieredStorage]] = {
     "zstd": lambda: AivenPlugin(compression=True),
     "zstd, small chunks": lambda: AivenPlugin(chunk_size=100, compression=True),
     "one chunk": lambda: AivenPlugin(chunk_size=1 << 30, compression=True),
+    "encrypted, small chunks": lambda: AivenPlugin(chunk_size=100, key=KEY),
+    "encrypted zstd": lambda: AivenPlugin(compression=True, key=KEY),
 }
 FAULTS = ("healthy", "wrapping", "gap", "duplicates", "zombie", "hanging", "corrupt")
 
@@ -66,6 +80,14 @@ def tiered(tmp_path):
     return make
 
 
+@pytest.fixture(scope="session")
+def other_key(tmp_path_factory):
+    file = tmp_path_factory.mktemp("keys") / "key2.pem"
+    key = generate_rsa_key(65537, 2048)
+    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
+    return str(file)
+
+
 @pytest.fixture
 def whole(tmp_path):
     """A log of four segments, with transactions of both outcomes, an epoch bump and a repeated batch."""
@@ -86,7 +108,7 @@ def test_one_log_wherever_its_segments_lie(tmp_path, tiered, name, plugin):
     directory = getattr(faulty_logs, name)(tmp_path / "whole" / "orders-0")
     here, there, _ = tiered(split(directory), PLUGINS[plugin]())
     assert len(starts_of(here / "orders-0")) == 1
-    result = audited(here, remote=str(there))
+    result = audited(here, remote=str(there), remote_keys=[str(KEY)])
     assert found(result) == found(audited(directory.parent))
     assert sorted(each.code for each in of_log(result)) == faulty_logs.FAULTS[getattr(faulty_logs, name)]
 
@@ -98,10 +120,10 @@ def test_a_real_log_with_its_indexes_and_snapshots(tmp_path, tiered, plugin):
     whole = tmp_path / "whole" / "future-0"
     shutil.copytree(directory, whole)
     here, there, _ = tiered(whole, PLUGINS[plugin]())
-    result = audited(here, remote=str(there))
+    result = audited(here, remote=str(there), remote_keys=[str(KEY)])
     assert len(result.segments) == len(starts_of(whole)) > 4
     assert found(result) == found(audited(whole.parent))
-    alone = audited(remote=str(there))
+    alone = audited(remote=str(there), remote_keys=[str(KEY)])
     assert len(alone.segments) == len(starts_of(whole)) - 1
     assert {each.code for each in alone.findings} <= {"KA616"}
 
@@ -185,7 +207,8 @@ def test_a_segment_that_is_missing_there_is_a_hole(whole, tiered, plugin):
     for file in copies[1].parent.glob(f"{copies[1].name[:-4]}*"):
         file.unlink()
     starts = starts_of(whole)
-    (hole,) = [each for each in audited(here, remote=str(there)).findings if each.code == "KA008"]
+    result = audited(here, remote=str(there), remote_keys=[str(KEY)])
+    (hole,) = [each for each in result.findings if each.code == "KA008"]
     assert (hole.offset, hole.last_offset) == (starts[1], starts[2] - 1)
 
 
@@ -240,13 +263,92 @@ def test_without_its_manifest_a_compressed_segment_is_not_read(whole, tiered, ha
     assert result.incomplete
 
 
-def test_encrypted_segments_are_said_to_be(whole, tiered):
-    here, there, _ = tiered(whole, AivenPlugin(encryption=ENCRYPTED))
-    result = audited(here, remote=str(there))
-    assert result.incomplete
-    reasons = [entry.reason for entry in result.not_audited if entry.unreadable]
-    assert len(reasons) == 3
-    assert all(reason.startswith("encrypted with key key1 (AES-GCM): ") for reason in reasons)
+def test_encrypted_segments_are_said_to_be(whole, tiered, other_key):
+    here, there, copies = tiered(whole, AivenPlugin(key=KEY))
+    for keys, expected in (
+        (
+            [],
+            "encrypted with key key1 (AES-GCM): scan --remote with --remote-key FILE, its private RSA key, decrypts it",
+        ),
+        ([other_key], f"encrypted with key key1 (AES-GCM), whose private key is not in {other_key}"),
+    ):
+        result = audited(here, remote=str(there), remote_keys=keys)
+        assert result.incomplete
+        said = {entry.path: entry.reason for entry in result.not_audited if entry.unreadable}
+        assert {path for path in said if path.endswith(".log!")} == {f"{copy}!" for copy in copies}
+        assert set(said.values()) == {expected}
+
+
+def test_each_segment_is_decrypted_with_the_key_of_the_ring_that_is_its_own(whole, tiered, other_key):
+    """Keys are rotated: older segments stay encrypted with the older one."""
+    here, there, _ = tiered(whole, AivenPlugin(key=Path(other_key)))
+    starts = starts_of(whole)
+    AivenPlugin(key=KEY).copy(Segment.of(whole, starts[1], starts[2]), there, "orders", 0)
+    dated(there, WRITTEN)
+    result = audited(here, remote=str(there), remote_keys=[str(KEY), other_key])
+    assert found(result) == found(audited(whole.parent))
+
+
+def test_a_changed_byte_of_an_encrypted_object_costs_its_chunk_alone(whole, tiered):
+    here, there, copies = tiered(whole, AivenPlugin(chunk_size=2000, key=KEY))
+    content = bytearray(copies[1].read_bytes())
+    content[2028 + 500] ^= 1
+    copies[1].write_bytes(content)
+    result = audited(here, remote=str(there), remote_keys=[str(KEY)])
+    (damaged,) = [each for each in result.findings if each.code == "KA516"]
+    assert (damaged.file, damaged.position) == (str(copies[1]), 2028)
+    assert "chunk 1, bytes 2,028 to 4,056 of the object" in damaged.message
+    assert "AES-GCM does not authenticate it" in damaged.message
+    assert 0 < sum(each.last_offset - each.offset + 1 for each in result.findings if each.code == "KA003") < 60
+
+
+def test_a_changed_byte_of_an_encrypted_index_is_named(whole, tiered):
+    here, there, copies = tiered(whole, AivenPlugin(key=KEY))
+    indexes = copies[1].with_suffix(".indexes")
+    content = bytearray(indexes.read_bytes())
+    content[20] ^= 1
+    indexes.write_bytes(content)
+    result = audited(here, remote=str(there), remote_keys=[str(KEY)])
+    (unread,) = [entry for entry in result.not_audited if entry.unreadable]
+    assert unread.path == f"{indexes}!/{starts_of(whole)[1]:020d}.index"
+    assert unread.reason.startswith("bytes 0 to ")
+    assert unread.reason.endswith("AES-GCM does not authenticate it: its bytes are not those that were encrypted")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"no key", "it holds no private RSA key in PEM"),
+        (None, "No such file or directory"),
+        ("encrypted", "it is protected by a password: write it without one"),
+        ("public", "it holds no private RSA key in PEM"),
+        ("elliptic", "it holds no private RSA key in PEM"),
+    ],
+)
+def test_what_is_no_key(whole, tiered, tmp_path, content, reason):
+    here, there, _ = tiered(whole, AivenPlugin(key=KEY))
+    file = tmp_path / "key.pem"
+    rsa = load_pem_private_key(KEY.read_bytes(), None)
+    pkcs8 = (Encoding.PEM, PrivateFormat.PKCS8)
+    written = {
+        "encrypted": lambda: rsa.private_bytes(*pkcs8, BestAvailableEncryption(b"secret")),
+        "public": lambda: rsa.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        "elliptic": lambda: generate_private_key(SECP256R1()).private_bytes(*pkcs8, NoEncryption()),
+    }
+    if content is not None:
+        file.write_bytes(written[content]() if content in written else content)
+    with pytest.raises(UsageError) as caught:
+        audited(here, remote=str(there), remote_keys=[str(file)])
+    assert str(caught.value) == f"--remote-key {file}: {reason}"
+
+
+def test_a_key_without_a_location_and_without_the_extra(whole, tiered, monkeypatch):
+    here, there, _ = tiered(whole, AivenPlugin(key=KEY))
+    with pytest.raises(UsageError, match="--remote-key needs --remote"):
+        audited(here, remote_keys=[str(KEY)])
+    monkeypatch.setitem(sys.modules, "kaudit.source.decryption", None)
+    with pytest.raises(UsageError, match=r"--remote-key .*key1.pem: decrypting needs an extra: .*\[decryption\]"):
+        audited(here, remote=str(there), remote_keys=[str(KEY)])
 
 
 def test_a_topic_that_was_made_anew_is_another_log(whole, tiered):

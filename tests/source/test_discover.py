@@ -23,7 +23,7 @@ from kaudit.source.layout import (
     FetchedRange,
     LeftoverFile,
     LogDirectoryIdentity,
-    SnapshotFile,
+    SegmentFile,
     Unreadable,
     count_older_snapshots,
     list_snapshots,
@@ -412,10 +412,10 @@ def test_the_newest_snapshots_are_listed(tmp_path, monkeypatch, topic, listed, o
         (directory / f"{offset:020d}.snapshot").write_bytes(b"x")
     for given, expected in ((directory, (listed, older)), (directory / ZERO, ([], 0))):
         (one,) = found(given).partitions
-        assert ([file.offset for file in list_snapshots(one)], count_older_snapshots(one)) == expected
+        assert ([file.base_offset for file in list_snapshots(one)], count_older_snapshots(one)) == expected
         for file in list_snapshots(one):
-            path = directory / f"{file.offset:020d}.snapshot"
-            assert file == SnapshotFile(str(path), path.name, file.offset, path.stat().st_mtime_ns // 1_000_000)
+            path = directory / f"{file.base_offset:020d}.snapshot"
+            assert file == SegmentFile(str(path), path.name, file.base_offset, 1, path.stat().st_mtime_ns // 1_000_000)
     monkeypatch.setattr("kaudit.source.layout.SNAPSHOTS", 9)
     assert count_older_snapshots(found(directory).partitions[0]) == 0
 

@@ -109,10 +109,6 @@ class ReadOptions(Protocol):
     """The options of a scan that are of use here."""
 
     @property
-    def log_start_offset(self) -> int | None:
-        """Records below it do not count."""
-
-    @property
     def verifies(self) -> bool:
         """Whether CRCs are checked."""
 
@@ -145,7 +141,7 @@ class PartitionRecords:
 
     def __init__(self, task: RecordTask, options: ReadOptions, open_source: OpenSource) -> None:
         directory, again = task.directory, task.again
-        start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
+        start = directory.log_start_offset
         self._task, self._options, self._open = task, options, FailedReads(open_source)
         self._start = start or 0
         # what is read again is of records that consumers see alone

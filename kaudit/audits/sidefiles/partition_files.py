@@ -111,7 +111,7 @@ def _end_witnesses(reader: SideFileReader, log: LogFacts, epochs: LeaderEpochChe
     A broker names a producer snapshot by the end of the log when it writes it (ProducerStateManager.takeSnapshot), begins a leader
     epoch there (LeaderEpochFileCache.assign), and takes both away when it truncates the log.
     """
-    known = [EndWitness(file.name, file.offset) for file in list_snapshots(log.directory)[-1:]]
+    known = [EndWitness(file.name, file.base_offset) for file in list_snapshots(log.directory)[-1:]]
     known += [
         EndWitness(LEADER_EPOCH_CHECKPOINT, row.start_offset) for row in ([] if epochs is None else epochs.rows[-1:])
     ]

@@ -22,7 +22,7 @@ from kaudit.model.side_files import LogBeforeSnapshot, SnapshotComparison, Snaps
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.small_segments import batches_in_order
 from kaudit.source.bytes import ByteSource
-from kaudit.source.layout import PartitionDirectory, SegmentFile, SnapshotFile
+from kaudit.source.layout import PartitionDirectory, SegmentFile
 
 _MAGIC_2 = 2
 
@@ -164,7 +164,7 @@ def _compared(
     states = replica_states(
         directory,
         open_source,
-        [file.suspect.file.offset for file in files],
+        [file.suspect.file.base_offset for file in files],
         dict.fromkeys(producer_id for file in files for producer_id in file.suspect.producer_ids),
         versions,
         frozenset(end for file in files for end in file.batch_ends()),
@@ -209,7 +209,7 @@ def _compare(
         marker_only = bool(ours) and ours[0].last_sequence == NO_SEQUENCE and ours[0].last_offset == NO_OFFSET
         yield SnapshotComparison(
             file=suspect.file.name,
-            offset=suspect.file.offset,
+            offset=suspect.file.base_offset,
             producer_id=producer_id,
             stored=entry,
             expected=ours,
@@ -221,7 +221,7 @@ def _compare(
         )
 
 
-def _never_expired(file: SnapshotFile, lost: Mapping[int, SnapshotEntry], open_source: OpenSource) -> set[int]:
+def _never_expired(file: SegmentFile, lost: Mapping[int, SnapshotEntry], open_source: OpenSource) -> set[int]:
     """Return which of the producers that a snapshot lacks cannot have expired; `lost`: what it should say of them."""
     rows = read_snapshot(file, open_source)
     if rows is None:

@@ -24,7 +24,7 @@ from kaudit.model.side_files import SnapshotEntry
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import Rows, pick
-from kaudit.source.layout import SegmentFile, SnapshotFile, Unreadable
+from kaudit.source.layout import SegmentFile, Unreadable
 from kaudit.source.listing import failure
 from kaudit.source.schemes import open_segment
 
@@ -49,20 +49,20 @@ _NOT_ADOPTED = frozenset(
 """Kinds of observations after which the audit's state differs from a broker's, which adds invalid batches too."""
 
 
-_OFFSET = attrgetter("offset")
+_OFFSET = attrgetter("base_offset")
 
 
 class Suspects(Struct, frozen=True):
     """Producers of a snapshot that do not fit."""
 
-    file: SnapshotFile
+    file: SegmentFile
     producer_ids: tuple[int, ...]
 
 
 class OpenInSnapshot(Struct, frozen=True, eq=False):
     """The entries of a snapshot whose transaction is open, and the byte of each in the file."""
 
-    file: SnapshotFile
+    file: SegmentFile
     rows: NDArray[Any]
     positions: NDArray[np.int64]
 
@@ -80,7 +80,7 @@ class OpenInSnapshot(Struct, frozen=True, eq=False):
 class SnapshotWatch(Struct):
     """Takes a partition's chunks in offset order."""
 
-    files: Sequence[SnapshotFile]
+    files: Sequence[SegmentFile]
     """Snapshots still to come, by offset."""
     suspects: list[Suspects] = field(default_factory=list)
     newest: OpenInSnapshot | None = None
@@ -91,7 +91,7 @@ class SnapshotWatch(Struct):
     @property
     def offsets(self) -> list[int]:
         """Offsets of the snapshots still to come, ascending."""
-        return [file.offset for file in self.files]
+        return [file.base_offset for file in self.files]
 
     def inside(self, chunk: ChunkRows) -> list[int]:
         """Return the offsets of snapshots at which `chunk` has to be cut, ascending: those between its batches."""
@@ -99,25 +99,25 @@ class SnapshotWatch(Struct):
             return []
         first = bisect_right(self.files, chunk.first_offset, key=_OFFSET)
         stop = bisect_right(self.files, chunk.last_offset, first, key=_OFFSET)
-        return sorted({file.offset for file in self.files[first:stop]})
+        return sorted({file.base_offset for file in self.files[first:stop]})
 
     def compare_until(self, offset: int, transitions: TransitionAudit) -> None:
         """Compare the snapshots up to that of this offset, where a batch begins; `transitions` has the producers before it.
 
         One that ends inside of a batch ends after it.
         """
-        while self.files and self.files[0].offset <= offset:
+        while self.files and self.files[0].base_offset <= offset:
             file, self.files = self.files[0], self.files[1:]
             self._compare(file, transitions)
 
     def finish(self, log_end: int, transitions: TransitionAudit) -> None:
         """Compare the snapshot at the log's end. One beyond it was written before the log was cut back."""
         for file in self.files:
-            if file.offset <= log_end:
+            if file.base_offset <= log_end:
                 self._compare(file, transitions)
         self.files = ()
 
-    def _compare(self, file: SnapshotFile, transitions: TransitionAudit) -> None:
+    def _compare(self, file: SegmentFile, transitions: TransitionAudit) -> None:
         try:
             stored = read_snapshot(file, open_segment)
         except FileNotFoundError:
@@ -146,9 +146,9 @@ class SnapshotWatch(Struct):
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))
 
 
-def read_snapshot(file: SnapshotFile, open_source: OpenSource) -> NDArray[Any] | None:
+def read_snapshot(file: SegmentFile, open_source: OpenSource) -> NDArray[Any] | None:
     """Return a snapshot's rows; None if it is corrupt, which is another check's business. Raises OSError."""
-    with closing(open_source(SegmentFile(file.path, file.name, file.offset, 0, file.modified_ms))) as source:
+    with closing(open_source(file)) as source:
         data = bytearray(min(source.size(), _MAX_SNAPSHOT))
         size = source.read_into(0, memoryview(data))
     try:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.options import Compared, DisplayOptions, Paths, RecordOptions, RowOutput
+from kaudit.cli.options import Compared, DisplayOptions, OptionalPaths, RecordOptions, RowOutput, inputs_of
 from kaudit.cli.settings import settings_of
 
 _EXAMPLES = """\b
@@ -24,7 +24,7 @@ app = typer.Typer()
 @with_option_groups
 def dedup(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
-    paths: Paths,
+    paths: OptionalPaths = None,
     *,
     records: RecordOptions,
     output: RowOutput,
@@ -36,5 +36,5 @@ def dedup(  # noqa: PLR0913 - its groups of options
     Each record is compared with all before it in its partition. Change events of Debezium and CloudEvents are recognised by their
     own ids. Keys are shown as SHA-256, other content never. -v lists each record.
     """
-    scan = replace(compared, paths=paths, compacted_topics=settings_of(context).compacted_topics)
+    scan = replace(compared, paths=inputs_of(paths, compared), compacted_topics=settings_of(context).compacted_topics)
     return on_demand("deduplication", "run_dedup")(scan, output, records, display)

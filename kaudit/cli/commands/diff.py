@@ -80,6 +80,14 @@ class LedgerOptions(RecordOptions, frozen=True, kw_only=True):
             help="The file that kafka-consumer-groups.sh --reset-offsets --from-file reads.",
         ),
     ] = None
+    target_remote: Annotated[
+        str | None,
+        typer.Option(
+            "--target-remote",
+            metavar="LOCATION",
+            help="Where the target's brokers have copied segments to, as --remote says it of the source.",
+        ),
+    ] = None
     target_command_config: Annotated[
         str | None,
         typer.Option(

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.options import Compared, DisplayOptions, EngineOptions, Paths, RowOutput
+from kaudit.cli.options import Compared, DisplayOptions, EngineOptions, OptionalPaths, RowOutput, inputs_of
 
 _EXAMPLES = """\b
 Examples:
@@ -22,7 +22,7 @@ app = typer.Typer()
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
 def groups(  # noqa: PLR0913 - its groups of options
-    paths: Paths,
+    paths: OptionalPaths = None,
     *,
     group: Annotated[
         str | None,
@@ -39,4 +39,6 @@ def groups(  # noqa: PLR0913 - its groups of options
 
     All of it is read from __consumer_offsets. A scan reports as findings what of it is a fault (KA900 to KA903).
     """
-    return on_demand("group_list", "run_groups")(replace(compared, paths=paths), group, output, engine, display)
+    return on_demand("group_list", "run_groups")(
+        replace(compared, paths=inputs_of(paths, compared)), group, output, engine, display
+    )

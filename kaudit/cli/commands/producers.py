@@ -6,7 +6,7 @@ import typer
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
-from kaudit.cli.options import LISTED, AuditOptions, Paths
+from kaudit.cli.options import LISTED, AuditOptions, OptionalPaths, inputs_of
 from kaudit.cli.settings import settings_of
 from kaudit.listings.query import SortKey
 from kaudit.scanning.options import ScanOptions
@@ -77,6 +77,6 @@ app = typer.Typer()
 
 @app.command(epilog=_EXAMPLES)
 @with_option_groups
-def producers(context: typer.Context, paths: Paths, *, options: ProducersCommand) -> int:
+def producers(context: typer.Context, paths: OptionalPaths = None, *, options: ProducersCommand) -> int:
     """List the producer ids in the logs: what each did, what a broker would remember of it, which block it came from."""
-    return on_demand("producer_list", "run_producers")(settings_of(context), paths, options)
+    return on_demand("producer_list", "run_producers")(settings_of(context), inputs_of(paths, options.audit), options)

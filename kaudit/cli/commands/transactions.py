@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
-from kaudit.cli.options import LISTED, PRODUCERS, DisplayOptions, EngineOptions, Paths, RowOutput
+from kaudit.cli.options import LISTED, PRODUCERS, DisplayOptions, EngineOptions, OptionalPaths, RowOutput, inputs_of
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
 
@@ -44,7 +44,7 @@ app = typer.Typer()
 @with_option_groups
 def transactions(  # noqa: PLR0913 - its groups of options
     context: typer.Context,
-    paths: Paths,
+    paths: OptionalPaths = None,
     *,
     chosen: ChosenTransactions,
     output: RowOutput,
@@ -56,5 +56,5 @@ def transactions(  # noqa: PLR0913 - its groups of options
 
     Inputs that were processed twice, or skipped, and offsets that were committed outside come first (KA915, KA916, KA917).
     """
-    scan = replace(audit, paths=paths, compacted_topics=settings_of(context).compacted_topics)
+    scan = replace(audit, paths=inputs_of(paths, audit), compacted_topics=settings_of(context).compacted_topics)
     return on_demand("transaction_list", "run_transactions")(scan, chosen, output, engine, display)

@@ -72,9 +72,8 @@ def rows_of(other: PartitionFingerprint) -> Rows:
 def read_fingerprint(task: FingerprintTask, options: ScanOptions, open_source: OpenSource) -> ReadFingerprint:
     """Read one partition; the function every engine schedules. Memory is one window, and one digest a level of each range."""
     directory, rows = task.directory, task.rows
-    log_start = options.log_start_offset if options.log_start_offset is not None else directory.log_start_offset
     # below its checkpoint the log cleaner has removed records, on each replica at another time
-    own_start = max(log_start or 0, 0 if rows.cleaned else directory.first_dirty_offset or 0)
+    own_start = max(directory.log_start_offset or 0, 0 if rows.cleaned else directory.first_dirty_offset or 0)
     start = max(own_start, rows.start_offset)
     reader = ReplicaReader(directory, open_source, verify=options.verifies, log_start_offset=own_start)
     leaves, digests, batches = Leaves(), _Digests(rows), 0

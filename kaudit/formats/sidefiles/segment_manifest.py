@@ -6,7 +6,6 @@ ChunkIndex and ChunkSizesBinaryCodec (github.com/Aiven-Open/tiered-storage-for-a
 """
 
 import base64
-import binascii
 import struct
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
@@ -20,6 +19,8 @@ from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.codecs import Codec, decompress
 
 _INT32: Final = (1 << 31) - 1
+ENCRYPTION_BYTES: Final = 28
+"""By which encryption makes a chunk or an index longer: an initialization vector of 12 bytes in front, a tag of 16 at the end."""
 _MAX_INDEX_BYTES: Final = 10 << 20
 """Bytes of the chunks' sizes: TransformedChunksDeserializer.MAX_DECOMPRESSED_SIZE."""
 _MOST_BYTES_OF_SIZE: Final = 4
@@ -59,12 +60,6 @@ class ChunkIndex(Struct, frozen=True, eq=False):
     def object_size(self) -> int:
         """Size of the object in bytes."""
         return self._end(self.count - 1) if self.count else 0
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the chunks are as long as they were: neither compressed nor encrypted, the object is the segment, byte by byte."""
-        same = self.transformed_size == self.chunk_size or self.count < 2
-        return self.ends is None and same and self.object_size == self.file_size
 
     def at(self, position: int) -> Chunk:
         """Return the chunk that holds a byte of the segment, 0 <= position < file_size."""
@@ -121,16 +116,12 @@ class SegmentMetadata(Struct, frozen=True, rename="camel"):
     segment_leader_epochs: Mapping[int, _Offset] = field(default_factory=dict)
 
 
-class Encryption(Struct, frozen=True, rename="camel"):
-    """The key that the chunks are encrypted with, itself encrypted: `KEY_ID:BASE64` (EncryptedDataKey)."""
+class Encryption(Struct, frozen=True):
+    """The key that the chunks are encrypted with, itself encrypted with the RSA key `key_id`, and what is authenticated besides each chunk."""
 
-    data_key: str
-    aad: str
-
-    @property
-    def key_id(self) -> str:
-        """Name of the key that opens the data key."""
-        return self.data_key.partition(":")[0]
+    key_id: str
+    data_key: bytes
+    aad: bytes
 
 
 class SegmentManifest(Struct, frozen=True):
@@ -142,6 +133,18 @@ class SegmentManifest(Struct, frozen=True):
     encryption: Encryption | None
     metadata: SegmentMetadata | None
 
+    @property
+    def overhead(self) -> int:
+        """Bytes by which each index is longer than its file."""
+        return 0 if self.encryption is None else ENCRYPTION_BYTES
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the object is the segment, byte by byte."""
+        chunks = self.chunks
+        same = chunks.ends is None and (chunks.transformed_size == chunks.chunk_size or chunks.count < 2)
+        return not self.compressed and self.encryption is None and same and chunks.object_size == chunks.file_size
+
 
 class _ChunkIndex(Struct, frozen=True, rename="camel"):
     type: Literal["fixed", "variable"]
@@ -152,12 +155,25 @@ class _ChunkIndex(Struct, frozen=True, rename="camel"):
     transformed_chunks: str | None = None
 
 
+class _Encryption(Struct, frozen=True, rename="camel"):
+    data_key: str
+    aad: bytes
+
+    def parsed(self) -> Encryption:
+        """Return it with its key as bytes, which is written as `KEY_ID:BASE64` (EncryptedDataKey)."""
+        key_id, _, data_key = self.data_key.partition(":")
+        try:
+            return Encryption(key_id, base64.b64decode(data_key, validate=True), self.aad)
+        except ValueError as error:
+            raise WireError(0, Reason.TEXT, f"the data key is not in base64: {error}") from None
+
+
 class _Manifest(Struct, frozen=True, rename="camel"):
     version: str
     chunk_index: _ChunkIndex
     segment_indexes: IndexRanges
     compression: bool
-    encryption: Encryption | None = None
+    encryption: _Encryption | None = None
     remote_log_segment_metadata: SegmentMetadata | None = None
 
 
@@ -172,8 +188,9 @@ def parse_segment_manifest(data: bytes) -> SegmentManifest:
     if found.version != "1":
         raise WireError(0, Reason.VERSION, f"version {found.version} of the manifest; known is 1")
     chunks = _chunks(found.chunk_index)
+    encryption = None if found.encryption is None else found.encryption.parsed()
     return SegmentManifest(
-        chunks, found.segment_indexes, found.compression, found.encryption, found.remote_log_segment_metadata
+        chunks, found.segment_indexes, found.compression, encryption, found.remote_log_segment_metadata
     )
 
 
@@ -197,7 +214,7 @@ def parse_chunk_sizes(text: str) -> NDArray[np.int64]:
     """Decode the sizes of transformed chunks, shape (chunks,): base64 of zstd of a base and the differences to it. Raises WireError."""
     try:
         packed = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
+    except ValueError as error:
         raise WireError(0, Reason.TEXT, f"the sizes of the chunks are not in base64: {error}") from None
     data = decompress(Codec.ZSTD, 2, packed, _MAX_INDEX_BYTES)
     try:

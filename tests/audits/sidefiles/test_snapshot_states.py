@@ -5,7 +5,7 @@ import pytest
 
 from kaudit.audits.sidefiles.snapshot_states import OpenInSnapshot, read_snapshot, unexplained
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
-from kaudit.source.layout import SnapshotFile
+from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
 from tests.crafted_sample import snapshot
 
@@ -56,7 +56,7 @@ def test_the_open_transactions_begun_before_an_offset_are_the_oldest_first():
     stored = rows(
         entry(1, 30, 1, opened=9), entry(2, 31, 1, opened=4), entry(3, 32, 1, opened=10), entry(4, 33, 1, opened=5)
     )
-    newest = OpenInSnapshot(SnapshotFile("x", "x", 40, LATE), stored, np.array([10, 60, 110, 160]))
+    newest = OpenInSnapshot(SegmentFile("x", "x", 40, 0, LATE), stored, np.array([10, 60, 110, 160]))
     found = [
         (one.producer_id, one.current_txn_first_offset, position)
         for one, position in newest.begun_before(10, np.array([4], dtype=np.int64))
@@ -66,7 +66,7 @@ def test_the_open_transactions_begun_before_an_offset_are_the_oldest_first():
 
 def test_a_torn_snapshot_has_no_rows_and_one_that_is_gone_is_an_error(tmp_path):
     path = tmp_path / f"{7:020d}.snapshot"
-    file = SnapshotFile(str(path), path.name, 7, LATE)
+    file = SegmentFile(str(path), path.name, 7, 0, LATE)
     with pytest.raises(FileNotFoundError):
         read_snapshot(file, open_segment)
     path.write_bytes(snapshot([entry(1, 6, 5)])[:-1])

@@ -55,9 +55,9 @@ def test_a_byte_is_in_the_chunk_that_holds_it():
 
 def test_an_object_that_is_the_segment_itself():
     plain = {**FIXED, "transformedChunkSize": 100, "finalTransformedChunkSize": 50}
-    assert parse_segment_manifest(manifest(plain)).chunks.is_plain
-    assert not parse_segment_manifest(manifest(FIXED)).chunks.is_plain
-    assert not parse_segment_manifest(manifest(VARIABLE)).chunks.is_plain
+    assert parse_segment_manifest(manifest(plain)).is_plain
+    assert not parse_segment_manifest(manifest(FIXED)).is_plain
+    assert not parse_segment_manifest(manifest(VARIABLE)).is_plain
 
 
 def test_huge_numbers_cost_nothing():
