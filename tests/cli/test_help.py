@@ -93,8 +93,8 @@ def test_each_of_the_most_used_options_has_an_example_with_it(kaudit, command):
     ("command", "usage"),
     [
         ("scan", "[PATH...]"),
-        ("dedup", "PATH..."),
-        ("groups", "PATH..."),
+        ("dedup", "[PATH...]"),
+        ("groups", "[PATH...]"),
         ("replay", "[ATTEMPTS.jsonl]"),
         ("explain", "[ANYTHING...]"),
         ("report", "SAVED.json"),
