@@ -162,6 +162,11 @@ def committed_offsets(target: Path) -> None:
     expired.commit("nightly", None).ended("nightly").wait(DAY_MS).members("nightly", 1, "m-2").commit("nightly", 50)
     for number, log in enumerate((sought, zombie, reset, expired)):
         log.write(target, number)
+    orders = Log()
+    for _ in range(20):
+        orders.append(Batch(count=50))
+    orders.write(target / "orders-0")
+    (target / "log-start-offset-checkpoint").write_text("0\n1\norders 0 0\n", encoding="utf-8")
 
 
 def share_groups(target: Path) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from kaudit.audits.coordinator.commit_history import MOST_TAKEN, CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
-from kaudit.audits.coordinator.group_members import Group
+from kaudit.audits.coordinator.group_members import Group, GroupMembers
 from kaudit.model.batch import last_offsets
 from kaudit.model.group_commits import CommittedSteps
 from kaudit.model.internal_topics import GROUPS
@@ -39,13 +39,14 @@ class GroupListing(Struct):
 
 
 class GroupTask(Struct, frozen=True):
-    """A partition of __consumer_offsets to read, and the bounds of the logs; `group`: the one that is listed, None: all.
+    """A partition of __consumer_offsets to read; the bounds of the logs, and the topics' names by id; `group`: the one that is listed, None: all.
 
     `commits`: each commit is listed, and each change of the group.
     """
 
     directory: PartitionDirectory
     bounds: Mapping[tuple[str, int], _Bounds]
+    topic_names: Mapping[str, str]
     group: str | None
     commits: bool
 
@@ -86,7 +87,8 @@ def list_groups(options: ScanOptions, group: str | None, read: ReadGroups, *, co
     if not logs:
         listing.not_checked.append(NotAudited(GROUPS, "not among the inputs: nothing is known of groups"))
     bounds = _bounds(layout, reads)
-    answers = list(read([GroupTask(log, bounds, group, commits) for log in logs])) if logs else []
+    names = {directory.topic_id: directory.topic for directory in layout.everything if directory.topic_id is not None}
+    answers = list(read([GroupTask(log, bounds, names, group, commits) for log in logs])) if logs else []
     found = sorted(chain.from_iterable(answer.groups for answer in answers))
     listing.rows = [row for _, rows in found for row in msgspec.json.decode(rows, type=list[Row])]
     listing.not_checked += chain.from_iterable(answer.not_checked for answer in answers)
@@ -100,7 +102,8 @@ def list_groups(options: ScanOptions, group: str | None, read: ReadGroups, *, co
 def list_partition(task: GroupTask, options: ScanOptions, open_source: OpenSource) -> ListedGroups:  # noqa: ARG001 - as jobs are
     """Read one partition of __consumer_offsets, in any process."""
     reads, log = FailedReads(open_source), task.directory
-    reader, history = GroupLogReader(reads), CommitHistory(of_group=task.group, keeps_commits=task.commits)
+    reader, members = GroupLogReader(reads), GroupMembers(topic_names=dict(task.topic_names))
+    history = CommitHistory(members, of_group=task.group, keeps_commits=task.commits)
     reader.follow(log, [history])
     groups = [
         (name, msgspec.json.encode(rows))
@@ -142,7 +145,7 @@ def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]
                 "log_end_offset": end,
                 "lag": None if end is None else max(end - newest.committed.offset, 0),
                 "member_id": None if newest.owner is None else newest.owner.member_id,
-                "steps": 0 if stepped is None else sum(count for count, _ in stepped.sums.values()),
+                "steps": 0 if stepped is None else sum(each.times for each in stepped.sums.values()),
             }
         )
     commits = sorted(chain(_commits(history), _generations(history)), key=lambda row: int(str(row["offset"])))
@@ -161,7 +164,7 @@ def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]
                     "members": len(group.members) if group.seen else None,
                     "partitions": len(own),
                     "lag": sum(lags) if lags else None,
-                    "steps": sum(count for each in own_steps for count, _ in each.sums.values()),
+                    "steps": sum(own.times for each in own_steps for own in each.sums.values()),
                 },
                 *(
                     {

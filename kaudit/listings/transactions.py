@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from kaudit.audits.transactions.outputs import TransactionOutputs
@@ -19,7 +19,9 @@ from kaudit.model.finding import Finding
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.result import NotAudited, ScanResult
+from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.audit import Audit
+from kaudit.scanning.group_logs import GroupLog
 from kaudit.source.layout import INTERNAL_TOPICS
 
 NAMES = ("inputs-processed-twice", "inputs-skipped", "offsets-outside-transactions", "outputs-without-inputs")
@@ -118,11 +120,12 @@ class TransactionListing(Struct, frozen=True):
 
 
 class _Listed(Struct, frozen=True):
-    joined: "_Joined"
+    runs: Sequence["_Joined"]
     chosen: NDArray[np.int64]
+    """Rows: the number of the run, and that of the transaction in it."""
 
     def __iter__(self) -> Iterator[Transaction]:
-        return map(self.joined.transaction, self.chosen.tolist())
+        return (self.runs[run].transaction(number) for run, number in self.chosen.tolist())
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -130,12 +133,13 @@ class _Listed(Struct, frozen=True):
 
 def transaction_listing(audit: Audit, result: ScanResult, query: Query) -> TransactionListing:
     """List the transactions of an audit, and of its result, whose groups' logs were read with a list of transactions."""
-    places = {
-        (GROUPS, log.directory.partition): log.inputs for log in audit.group_logs if log.directory.topic == GROUPS
-    }
-    joined = _Joined(audit, places)
-    chosen = joined.choose(query)
-    totals = joined.totals(chosen)
+    logs = [log for log in audit.group_logs if log.directory.topic == GROUPS]
+    runs = [_Joined(audit, run, [log for log in logs if log.directory.log_dir in run]) for run in audit.runs]
+    of_runs = [run.choose(query) for run in runs]
+    totals = [run.totals(own) for run, own in zip(runs, of_runs, strict=True)]
+    ends = np.concatenate([run.ends(own) for run, own in zip(runs, of_runs, strict=True)])
+    places = np.repeat(np.arange(len(runs)), [len(own) for own in of_runs])
+    chosen = np.column_stack((places, np.concatenate(of_runs)))[np.argsort(ends, kind="stable")]
     listed = chosen if query.limit is None else chosen[max(len(chosen) - query.limit, 0) :]
     unknown = [
         NotAudited(
@@ -151,19 +155,21 @@ def transaction_listing(audit: Audit, result: ScanResult, query: Query) -> Trans
             findings=[finding for finding in result.findings if finding.name in NAMES and query.concerns(finding)],
             not_audited=[*result.not_audited, *unknown],
         ),
-        totals,
-        _Listed(joined, listed),
+        TransactionTotals(*map(sum, zip(*map(astuple, totals), strict=True))),
+        _Listed(runs, listed),
         len(chosen) - len(listed),
-        sum(own.unlisted for own in places.values()),
-        bool(places),
+        sum(log.inputs.unlisted for log in logs),
+        bool(logs),
     )
 
 
 class _Joined:
-    """Markers put together to transactions, numbered in the order of their ends; open ones have the last numbers."""
+    """Markers of one cluster put together to transactions, numbered in the order of their ends; open ones have the last numbers."""
 
-    def __init__(self, audit: Audit, places: Mapping[tuple[str, int], GroupInputs]) -> None:
-        markers = [part.markers for part in audit.partitions if part.markers is not None]
+    def __init__(self, audit: Audit, run: Collection[str], logs: Sequence[GroupLog]) -> None:
+        places = {(GROUPS, log.directory.partition): log.inputs for log in logs}
+        parts = [audit.partitions[number] for number in audit.of_run(run)]
+        markers = [part.markers for part in parts if part.markers is not None]
         self._outputs = TransactionOutputs(markers)
         rows = self._outputs.rows
         starts = np.array(starts_of(rows, self._outputs.place), dtype=np.int64)
@@ -178,16 +184,16 @@ class _Joined:
         ]
         self._held_back = {
             (part.directory.topic, part.directory.partition): min(each.stable_offset for each in part.opened)
-            for part in audit.partitions
+            for part in parts
             if part.opened
         }
-        self._open = list(_open(audit, places))
+        self._open = list(_open(parts, places))
         self._groups: dict[int, set[str]] = {}
         for own in places.values():
             for producer_id, groups in own.producers.items():
                 self._groups.setdefault(producer_id, set()).update(groups)
         ids = {int(each) for each in np.unique(rows["producer_id"])} | {each.producer_id for each in self._open}
-        self._names = audit.transactional_ids(ids) if ids else {}
+        self._names = audit.transactional_ids_in(audit.coordinator_logs_of(run), ids) if ids else {}
 
     def choose(self, query: Query) -> NDArray[np.int64]:
         """Return the numbers of the transactions that are asked for: of the producers of groups, whether they have commits or not."""
@@ -199,6 +205,11 @@ class _Joined:
         if query.transactional_ids:
             wanted &= np.isin(ids, [key for key, name in self._names.items() if name in query.transactional_ids])
         return np.flatnonzero(wanted)
+
+    def ends(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return when transactions ended by their first marker, ms; of open ones what comes after all times."""
+        times = self._outputs.rows["timestamp"][self._first]
+        return np.append(times, np.full(len(self._open), np.iinfo(np.int64).max))[chosen]
 
     def transaction(self, number: int) -> Transaction:
         """Make one."""
@@ -281,7 +292,7 @@ def starts_of(rows: NDArray[np.void], place: NDArray[np.int32]) -> list[int]:
     return starts
 
 
-def _open(audit: Audit, places: Mapping[tuple[str, int], GroupInputs]) -> Iterator[Transaction]:
+def _open(parts: Sequence[PartitionAudit], places: Mapping[tuple[str, int], GroupInputs]) -> Iterator[Transaction]:
     """Yield the transactions that no marker ends, one for each producer id and epoch."""
     inputs: dict[tuple[int, int], list[InputTransaction]] = {}
     outputs: dict[tuple[int, int], list[OutputRange]] = {}
@@ -293,7 +304,7 @@ def _open(audit: Audit, places: Mapping[tuple[str, int], GroupInputs]) -> Iterat
                 key = each.producer_id, each.producer_epoch
                 inputs.setdefault(key, []).append(each)
                 began[key] = min(each.begun_ms, began.get(key, each.begun_ms))
-    for part in audit.partitions:
+    for part in parts:
         directory = part.directory
         if directory.topic in INTERNAL_TOPICS or (directory.topic, directory.partition) in done:
             continue

@@ -17,7 +17,7 @@ class StepKind(Enum):
 
     BACK = "went back"
     CORRECTED = "went back and was corrected at once"
-    """By whoever had committed before, while the group rebalanced or its coordinator moved: nothing was read again."""
+    """By whoever had committed before, just after the group rebalanced or its coordinator moved: nothing was read again."""
     RESET = "reset"
     """The group had no members, and the commit has no leader epoch: a tool sets offsets so, kafka-consumer-groups.sh for instance."""
     REMOVED = "removed"
@@ -64,10 +64,22 @@ class CommitStep(JsonRecord, frozen=True, gc=False):
     restored_timestamp: int | None = None
 
 
+class StepSum(Struct, frozen=True, gc=False):
+    """Steps of one kind, added up: how many, over how many offsets they went together, and the offsets that were committed before them.
+
+    `read_again`: records that the commits after them show to have been read again, at least.
+    """
+
+    times: int = 0
+    offsets: int = 0
+    committed: int = 0
+    read_again: int = 0
+
+
 class CommittedSteps(Struct, frozen=True, tag=True):
     """The steps of one group's committed offset of one partition of a topic that are not plain progress.
 
-    `steps` are the first and last of them; `sums` has for each kind how many there are, and over how many offsets they went together.
+    `steps` are the first and last of them; `sums` has those of each kind.
     `alternating`: two committed in turn, each from its own position. `commits` are those that took effect. `log_start_offset` is the
     topic's, None where its log is not among the inputs.
     """
@@ -76,7 +88,7 @@ class CommittedSteps(Struct, frozen=True, tag=True):
     topic: str
     partition: int
     steps: Sequence[CommitStep]
-    sums: Mapping[StepKind, tuple[int, int]]
+    sums: Mapping[StepKind, StepSum]
     alternating: bool
     commits: int
     log_start_offset: int | None = None

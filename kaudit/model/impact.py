@@ -34,13 +34,14 @@ class Impact(JsonRecord, frozen=True):
     counts offsets from `last_stable_offset` to the log end that consumers with `isolation.level=read_committed` do not get, since
     `invisible_since_timestamp` (ms since the epoch). An upper bound of None beside a lower one is not known: a client may have
     batched other records anew, or they lie further apart than a scan compares. Consumer groups were given
-    `records_delivered_again_at_most` a second time, and `records_skipped_at_most` never. `cautions` are what would make it cost more.
+    `records_delivered_again` a second time at least, `records_delivered_again_at_most` at most, and `records_skipped_at_most` never. `cautions` are what would make it cost more.
     """
 
     records_lost_at_least: int | None = None
     records_lost_at_most: int | None = None
     records_duplicated: int | None = None
     records_duplicated_at_most: int | None = None
+    records_delivered_again: int | None = None
     records_delivered_again_at_most: int | None = None
     records_skipped_at_most: int | None = None
     offsets_invisible: int | None = None

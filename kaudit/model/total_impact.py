@@ -21,13 +21,15 @@ def total_impact(findings: Iterable[Finding]) -> Impact:
     partitions = list(impacts_by_partition(findings).values())
     least, most = _all_added((part.records_lost_at_least, part.records_lost_at_most) for part in partitions)
     copied = _all_added((part.records_duplicated, part.records_duplicated_at_most) for part in partitions)
+    again = delivered_again(partitions)
     stable = [part.last_stable_offset for part in partitions if part.last_stable_offset is not None]
     return Impact(
         records_lost_at_least=least,
         records_lost_at_most=most,
         records_duplicated=copied[0],
         records_duplicated_at_most=copied[1],
-        records_delivered_again_at_most=_sum(part.records_delivered_again_at_most for part in partitions),
+        records_delivered_again=again[0],
+        records_delivered_again_at_most=again[1],
         records_skipped_at_most=_sum(part.records_skipped_at_most for part in partitions),
         offsets_invisible=_sum(part.offsets_invisible for part in partitions),
         last_stable_offset=stable[0] if len(stable) == 1 else None,
@@ -49,13 +51,15 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
     lost = [_lost_on_replicas(cluster) for cluster in _overlapping(lossy)]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
     least, most = _added(lost)
+    again = delivered_again(impacts)
     copied_at_least, copied_at_most = _added([_copied_on_replicas(cluster) for cluster in _overlapping(copied)])
     return Impact(
         records_lost_at_least=least if lossy else None,
         records_lost_at_most=most if lossy else None,
         records_duplicated=copied_at_least if copied else None,
         records_duplicated_at_most=copied_at_most if copied else None,
-        records_delivered_again_at_most=_sum(impact.records_delivered_again_at_most for impact in impacts),
+        records_delivered_again=again[0],
+        records_delivered_again_at_most=again[1],
         records_skipped_at_most=_sum(impact.records_skipped_at_most for impact in impacts),
         offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
         last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
@@ -66,6 +70,13 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
         ),
         cautions=tuple(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
     )
+
+
+def delivered_again(impacts: Iterable[Impact]) -> tuple[int | None, int | None]:
+    """Add up what consumers were given again: at least (None: no impact says), and at most (None: of one it is not known)."""
+    bounds = [(each.records_delivered_again, each.records_delivered_again_at_most) for each in impacts]
+    known = [each for each in bounds if each != (None, None)]
+    return _sum(least for least, _ in known), None if None in (most := [each for _, each in known]) else _sum(most)
 
 
 def _copied_on_replicas(cluster: Sequence[Finding]) -> _Bounds:

@@ -65,12 +65,22 @@ def _duplicated(impact: Impact) -> Iterator[str]:
 
 def consumed(impact: Impact) -> Iterator[str]:
     """Yield what consumers were given again, or never."""
-    for number, what in (
-        (impact.records_delivered_again_at_most, "delivered to consumers again"),
-        (impact.records_skipped_at_most, "skipped by consumers"),
-    ):
-        if number:
-            yield f"at most {counted(number, 'record')} {what}"
+    least, most = impact.records_delivered_again, impact.records_delivered_again_at_most
+    again = "delivered to consumers again"
+    if least and least == most:
+        yield f"{counted(least, 'record')} {again}"
+    elif least:
+        yield (
+            f"at least {least:,}, at most {counted(most, 'record')} {again}"
+            if most
+            else f"at least {counted(least, 'record')} {again}"
+        )
+    elif most:
+        yield f"at most {counted(most, 'record')} {again}"
+    elif least == 0 and most is None:
+        yield f"records may have been {again}: how many is not known"
+    if impact.records_skipped_at_most:
+        yield f"at most {counted(impact.records_skipped_at_most, 'record')} skipped by consumers"
 
 
 def _truncated(impact: Impact) -> Iterator[str]:

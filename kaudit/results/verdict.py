@@ -9,7 +9,7 @@ from kaudit.checks.texts import counted, listed, time_text
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.result import OUTSIDE_TIME, ScanResult, UnlistedFindings
-from kaudit.model.total_impact import impacts_by_partition
+from kaudit.model.total_impact import delivered_again, impacts_by_partition
 from kaudit.model.transactional_ids import parse_name
 from kaudit.model.verdict import BlockedPartition, PartitionBounds, Verdict
 from kaudit.results.costs import consumed, since_text
@@ -131,8 +131,10 @@ def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact]) ->
 
 def _of_consumers(impacts: Collection[Impact]) -> Impact:
     """Return what all of them cost consumers."""
+    least, most = delivered_again(impacts)
     return Impact(
-        records_delivered_again_at_most=sum(impact.records_delivered_again_at_most or 0 for impact in impacts),
+        records_delivered_again=least,
+        records_delivered_again_at_most=most,
         records_skipped_at_most=sum(impact.records_skipped_at_most or 0 for impact in impacts),
     )
 

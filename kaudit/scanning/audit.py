@@ -19,7 +19,7 @@ from kaudit.audits.coordinator.transaction_state_reader import (
     coordinator_of,
     names_of,
 )
-from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together
+from kaudit.audits.replicas.broker_copies import BrokerCopies, broker_copies, copied_together, of_one_run
 from kaudit.audits.sequences.rescan import Rescan, rescan_here
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.broker.releases.profile import VersionRange
@@ -32,7 +32,6 @@ from kaudit.model.audit_clock import AuditClock, given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.finding import Finding
 from kaudit.model.internal_topics import REMOTE_LOG
-from kaudit.model.remote_segments import RemoteLogFault
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, StateUse
 from kaudit.model.side_files import CheckpointBeyondLogEnd
 from kaudit.partition.audit import PartitionAudit
@@ -130,10 +129,12 @@ class Audit:
         self._read_names = read_names or names_of(self.reads)
         self._read_levels = read_levels or partial(feature_levels, open_source=self.reads)
         self._read_group_logs = read_group_logs or group_logs_of(self.reads)
-        self.group_logs: Sequence[GroupLog] = ()
+        self.group_logs: tuple[GroupLog, ...] = ()
         """What __consumer_offsets shows. Known from `cross_partition` on."""
-        self._not_compared: Sequence[NotAudited] = ()
+        self._not_compared: tuple[NotAudited, ...] = ()
         self.layout = layout
+        self.runs: Sequence[frozenset[str]] = ()
+        """The log directories of each cluster. Known from `cross_partition` on."""
         self.histories = histories
         self.idle_ms = 0
         """For how long nothing has been appended, as far as the directory's own clock does not show it."""
@@ -310,52 +311,68 @@ class Audit:
         return self._logs
 
     def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
-        """Return the transactional id of each wanted producer id that __transaction_state names; of all if None.
+        """Return the transactional id of each wanted producer id that `coordinator_logs` name; of all if None.
 
         Raises:
-            UnreadableInputError: a file of it could be read for the result, and cannot be read now.
+            UnreadableInputError: a file of them could be read for the result, and cannot be read now.
 
         """
-        return self._read_names(self.coordinator_logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
+        return self.transactional_ids_in(self.coordinator_logs, wanted)
+
+    def transactional_ids_in(
+        self, logs: Sequence[PartitionDirectory], wanted: Collection[int] | None
+    ) -> Mapping[int, str]:
+        """Return the same by these partitions of __transaction_state."""
+        return self._read_names(logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
+
+    def of_run(self, run: Collection[str]) -> list[int]:
+        """Return the numbers of the partitions that lie in these log directories."""
+        return [number for number, part in enumerate(self.partitions) if part.directory.log_dir in run]
 
     def _evidence_of_groups(self) -> list[list[EvidenceFromOthers]]:
-        parts, listed = self.partitions, self.options.listed_transactions
-        self.group_logs = self._read_group_logs(questions_of(self.layout.everything, parts, self.checkpoints, listed))
-        found: list[list[EvidenceFromOthers]] = [
-            list(own) for own in evidence_of_groups(parts, self.group_logs, self.checkpoints)
-        ]
-        for own, faults in zip(found, self._remote_faults(), strict=True):
-            own.extend(faults)
-        groups = [log for log in self.group_logs if log.directory.topic != REMOTE_LOG]
+        found: list[list[EvidenceFromOthers]] = [[] for _ in self.partitions]
+        for run in self.runs:
+            numbers = self.of_run(run)
+            for number, own in zip(numbers, self._evidence_of_run(run, numbers), strict=True):
+                found[number] = own
+        return found
+
+    def _evidence_of_run(self, run: Collection[str], numbers: Sequence[int]) -> list[list[EvidenceFromOthers]]:
+        parts = [self.partitions[number] for number in numbers]
+        directories = [entry for entry in self.layout.everything if entry.log_dir in run]
+        questions = questions_of(directories, parts, self.checkpoints, self.options.listed_transactions)
+        logs = self._read_group_logs(questions)
+        self.group_logs += tuple(logs)
+        evidence = [evidence_of_groups(parts, logs, self.checkpoints)]
+        if any(log.remote for log in logs):
+            compare = import_module("kaudit.scanning.tiered").evidence_of_remote_logs  # few inputs have remote segments
+            evidence.append(compare(parts, logs, self.checkpoints.files))
+        groups = [log for log in logs if log.directory.topic != REMOTE_LOG]
         if groups:
             match = import_module("kaudit.scanning.exactly_once").exactly_once  # few inputs have commits
-            decided: list[Sequence[EvidenceFromOthers]]
-            decided, self._not_compared = match(parts, groups, self._known_names, self.reads)
-            for own, more in zip(found, decided, strict=True):
-                own.extend(more)
-        return found
+            decided, not_compared = match(parts, groups, partial(self._known_names, run), self.reads)
+            self._not_compared += tuple(not_compared)
+            evidence.append(decided)
+        return [list(chain.from_iterable(own)) for own in zip(*evidence, strict=True)]
 
-    def _remote_faults(self) -> list[list[RemoteLogFault]]:
-        if not any(log.remote for log in self.group_logs):
-            return [[] for _ in self.partitions]
-        compare = import_module("kaudit.scanning.tiered").evidence_of_remote_logs  # few inputs have remote segments
-        found: list[list[RemoteLogFault]] = compare(self.partitions, self.group_logs, self.checkpoints.files)
-        return found
-
-    def _known_names(self, wanted: Collection[int]) -> Mapping[int, str]:
+    def _known_names(self, run: Collection[str], wanted: Collection[int]) -> Mapping[int, str]:
         """Return the transactional ids of producer ids for findings: none where they cannot be read, which the result says."""
         try:
-            return self.transactional_ids(wanted)
+            return self.transactional_ids_in(self.coordinator_logs_of(run), wanted)
         except UnreadableInputError:
             return {}
 
     @property
     def coordinator_logs(self) -> Sequence[PartitionDirectory]:
-        """The partitions of __transaction_state among the inputs, without the files that the result says cannot be read."""
+        """The partitions of __transaction_state, if all inputs are of one cluster: a producer id is another producer in each."""
+        return self.coordinator_logs_of(self.runs[0]) if len(self.runs) == 1 else ()
+
+    def coordinator_logs_of(self, run: Collection[str]) -> Sequence[PartitionDirectory]:
+        """Return the partitions of __transaction_state in log directories, without the files that the result says cannot be read."""
         return [
             replace(entry, segments=tuple(file for file in entry.segments if file.path not in self._noted))
             for entry in self.layout.everything
-            if entry.topic == TRANSACTION_STATE
+            if entry.topic == TRANSACTION_STATE and entry.log_dir in run
         ]
 
     def high_watermarks(self) -> Mapping[tuple[str, int, str], int]:
@@ -372,6 +389,7 @@ class Audit:
     def _copy_groups(self, copies: Sequence[BrokerCopies]) -> list[_CopyGroup]:
         """Group the partitions by when they were copied: a coordinator's log of another time says nothing about them."""
         groups = copied_together(self.layout.everything, copies, self.reads)
+        self.runs = of_one_run(self.layout.everything, groups)
         return [self._copy_group(log_dirs) for log_dirs in groups]
 
     def _copy_group(self, log_dirs: Collection[str]) -> _CopyGroup:

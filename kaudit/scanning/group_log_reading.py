@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.coordinator.commit_history import CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
+from kaudit.audits.coordinator.group_members import GroupMembers
 from kaudit.audits.coordinator.share_history import ShareHistory
 from kaudit.audits.tiered.remote_log import RemoteLogHistory
 from kaudit.audits.transactions.committed_inputs import CommittedInputs
@@ -31,7 +32,8 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
         return _read_share_state(directory, reader)
     if directory.topic == REMOTE_LOG:
         return _read_remote_log(directory, reader)
-    history = CommitHistory()
+    names = {log.topic_id: topic for (topic, _), log in question.bounds.items() if log.topic_id is not None}
+    history = CommitHistory(GroupMembers(topic_names=names))
     inputs = CommittedInputs(history.members, question.listed)
     reader.follow(directory, [history, inputs])
     steps, pending = list(history.steps()), list(history.pending())
@@ -47,7 +49,7 @@ def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> Group
         directory,
         [
             _with_start(found, question.bounds)
-            for found in sorted(steps, key=lambda found: -sum(count for count, _ in found.sums.values()))
+            for found in sorted(steps, key=lambda found: -sum(each.times for each in found.sums.values()))
         ][:_MOST_HISTORIES],
         [commit for commit in history.newest() if _is_outside(commit, question.bounds)],
         pending[:_MOST_PENDING],

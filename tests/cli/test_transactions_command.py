@@ -1,6 +1,7 @@
 """`kaudit transactions`: formats, choices, exit codes, what it says of what it does not know."""
 
 import json
+import shutil
 
 import jsonschema
 import pyarrow.parquet as pq
@@ -51,6 +52,27 @@ def test_the_first_line_is_the_answer_and_all_fits_80_columns(kaudit, monkeypatc
     healthy = kaudit("transactions", DATA / "healthy-loop-4.1.tar.xz").out.splitlines()[0]
     assert healthy.startswith("27 transactions: 24 committed, 3 aborted, 0 open (11.1% of the records were aborted);")
     assert healthy.endswith("no input was found processed twice or skipped")
+
+
+def test_clusters_that_are_given_together_say_what_each_says_alone(kaudit, tmp_path):
+    for name in ("one", "two"):
+        shutil.copytree(SAMPLE, tmp_path / name)
+        (tmp_path / name / "meta.properties").write_text(f"#\nversion=1\nnode.id=1\ncluster.id={name}\n")
+    alone, both = (document_of(kaudit("transactions", path, "--output-format", "json")) for path in (SAMPLE, tmp_path))
+    assert both["rows"] == [row for row in alone["rows"] for _ in range(2)]
+    assert [finding["code"] for finding in both["findings"]] == 2 * [finding["code"] for finding in alone["findings"]]
+    assert both["summary"]["records_committed"] == 2 * alone["summary"]["records_committed"]
+
+
+@pytest.mark.parametrize("version", ["1.1.1", "2.8.2", "3.9.1", "4.2.0"])
+def test_a_producer_is_named_by_its_own_cluster_only(kaudit, evidence, version):
+    # the directories of several brokers that were set up alike; a scenario's ids begin with its name, and the epochs' log was given alone
+    document = document_of(kaudit("transactions", evidence.oracle(version, "logdir"), "--output-format", "json"))
+    named = {(row["transactional_id"], output["topic"]) for row in document["rows"] for output in row["outputs"]}
+    assert {name for name, topic in named if topic.startswith("e01-")} == {None}
+    known = {(name, topic) for name, topic in named if name is not None}
+    assert all(name.startswith(f"tx-{topic}") for name, topic in known)
+    assert len(known) > 10
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ class KafkaPython:
             self._consumer.subscribe([topic])
         else:
             self._consumer.assign([TopicPartition(topic, 0)])
+        self._failed: list[Mapping[int, int]] = []
 
     def poll(self, seconds: float) -> None:
         for records in self._consumer.poll(int(seconds * 1000)).values():
@@ -67,9 +68,26 @@ class KafkaPython:
         self._consumer.seek(TopicPartition(self._topic, partition), offset)
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        self._consumer.commit(
-            {TopicPartition(self._topic, part): OffsetAndMetadata(offset, "", 0) for part, offset in offsets.items()}
-        )
+        self._consumer.commit(self._as_asked(offsets))
+
+    def _as_asked(self, offsets: Mapping[int, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {TopicPartition(self._topic, part): OffsetAndMetadata(offset, "", 0) for part, offset in offsets.items()}
+
+    def send(self, offsets: Mapping[int, int]) -> None:
+        """Commit these without waiting; what fails is kept for `send_again`."""
+
+        def answered(_: object, answer: object) -> None:
+            if isinstance(answer, Exception):
+                self._failed.append(offsets)
+
+        self._consumer.commit_async(self._as_asked(offsets), callback=answered)
+
+    def send_again(self) -> int:
+        """Commit what has failed, and wait for the answers; return how many commits that were."""
+        count = len(self._failed)
+        while self._failed:
+            self.commit(self._failed.pop(0))
+        return count
 
     def close(self) -> None:
         self._consumer.close()
@@ -127,10 +145,15 @@ class Confluent:
         self._consumer.close()
 
 
-def read_to(member: Member, offset: int) -> None:
-    """Poll until the position in partition 0 is `offset` or beyond, and commit exactly that."""
+def read(member: Member, offset: int) -> None:
+    """Poll until the position in partition 0 is `offset` or beyond."""
     deadline = time.monotonic() + 180
     while (member.position(0) or 0) < offset:
         member.poll(0.2)
         assert time.monotonic() < deadline
+
+
+def read_to(member: Member, offset: int) -> None:
+    """Poll until the position in partition 0 is `offset` or beyond, and commit exactly that."""
+    read(member, offset)
     member.commit({0: offset})

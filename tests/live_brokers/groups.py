@@ -24,7 +24,7 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 from kaudit.broker.releases.version import Version
-from tests.live_brokers.group_clients import Confluent, Given, KafkaPython, Member, Open, read_to
+from tests.live_brokers.group_clients import Confluent, Given, KafkaPython, Member, Open, read, read_to
 from tests.live_brokers.jars import CACHE, fetched_jars, jars_of, tool_jars_of
 from tests.live_brokers.java_producer import ProducerProgram, logging_jars
 from tests.live_brokers.jvm import Broker
@@ -45,6 +45,7 @@ SHARE_CONFIG: Mapping[str, object] = {
     "group.share.record.lock.duration.ms": 8000,
 }
 LOCK_SECONDS = 9
+LONG_AGO_SECONDS = 65
 _MOVED = Version.parse("4.4.0")
 """kafka-dump-log is one of the tools in Java."""
 DELIVERIES = 5
@@ -194,6 +195,45 @@ def next_protocol(stage: Stage) -> None:
     _members_come_and_go(stage, "next-protocol", {"group.protocol": "consumer"})
 
 
+def sent_again(stage: Stage) -> None:
+    """A commit fails while the broker restarts; the program sends it again once it has committed what it read since."""
+    member = stage.member("sent-again")
+    assert isinstance(member, KafkaPython)
+    joined = time.monotonic()
+    read_to(member, 100)
+    read(member, 120)
+    while time.monotonic() < joined + LONG_AGO_SECONDS:  # the restart is all that happens to the group
+        time.sleep(1)
+    stage.broker.stop(clean=True)
+    member.send({0: 120})
+    member.poll(1)
+    stage.broker.start()
+    read_to(member, 160)
+    assert member.send_again() == 1
+    read_to(member, 200)
+    member.close()
+    stage.done["sent-again"] = {"code": "KA900", "severity": "note", "from": 160, "to": 120, "times": 1}
+
+
+def late_worker(stage: Stage) -> None:
+    """A member leaves. Of the other's threads the one that had the earlier records commits them last."""
+    members = [stage.member("late-worker") for _ in range(2)]
+    deadline = time.monotonic() + 180
+    while not any(member.position(0) for member in members):
+        for member in members:
+            member.poll(0.1)
+        assert time.monotonic() < deadline
+    (owner,) = (member for member in members if member.position(0))
+    read_to(owner, 100)
+    members.remove(owner)
+    members[0].close()
+    read_to(owner, 160)
+    owner.commit({0: 130})
+    read_to(owner, 200)
+    owner.close()
+    stage.done["late-worker"] = {"code": "KA900", "severity": "note", "from": 160, "to": 130, "times": 1}
+
+
 class Sharer(ProducerProgram):
     """A running Share.java, which takes records for a share group and acknowledges them as it is asked to."""
 
@@ -332,12 +372,34 @@ def share_overtaken(stage: Stage) -> None:
     stage.done["share-overtaken"] = {"code": "KA912", "severity": "warning", "from": 50, "to": 120, "unread": 70}
 
 
+def share_killed(stage: Stage) -> None:
+    """The broker is killed while two groups have acquired what came last; one takes it again, the other never comes back."""
+    admin = KafkaAdminClient(bootstrap_servers=stage.servers)
+    admin.create_topics([NewTopic("killed", 1, 1)])
+    admin.close()
+    stage.write("killed", 20)
+    groups = "share-killed", "share-acquired"
+    takers = [_taker(stage, group, "killed") for group in groups]
+    for taker in takers:
+        taker.drain()
+    stage.write("killed", 10)
+    assert [len(taker.take(40)) for taker in takers] == [10, 10]
+    stage.broker.kill()
+    for taker in takers:
+        taker.process.kill()
+    stage.broker.start()
+    _taker(stage, "share-killed", "killed").drain()
+    stage.done |= {group: {} for group in groups}
+
+
 _COMMITTING = (healthy, sought, fighting, reset, deleted)
 _SHARING = (share_healthy, share_rejected, share_exhausted, share_unanswered, share_reset, share_overtaken)
 _CLIENTS: Mapping[str, tuple[Open, Sequence[Callable[[Stage], None]], Mapping[str, object]]] = {
     "": (KafkaPython, _COMMITTING, {}),
     "confluent": (Confluent, (*_COMMITTING, cooperative, next_protocol), {}),
     "share": (KafkaPython, _SHARING, SHARE_CONFIG),
+    "restart": (KafkaPython, (sent_again, late_worker), {}),
+    "share-restart": (KafkaPython, (share_killed,), SHARE_CONFIG),
 }
 
 
@@ -376,7 +438,9 @@ def record(name: str, target: Path) -> None:
 def _printed(broker: Broker, client: str) -> bytes:
     """What kafka-dump-log of the broker's release prints of the groups' records."""
     topic, option = (
-        ("__share_group_state", "share-group-state") if client == "share" else ("__consumer_offsets", "offsets")
+        ("__share_group_state", "share-group-state")
+        if client.startswith("share")
+        else ("__consumer_offsets", "offsets")
     )
     is_moved = Version.parse(broker.version) >= _MOVED
     jars, package = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sized
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kaudit.audits.coordinator.group_log import (
     CommitKey,
@@ -24,6 +24,7 @@ from kaudit.model.group_commits import (
     Committer,
     NewestCommit,
     StepKind,
+    StepSum,
 )
 
 MOST_PARTITIONS = 300_000
@@ -43,23 +44,22 @@ class _Offset(Struct, gc=False):
     leader_epoch: int
     topic_id: str | None
     by: Committer
-    coordinator_epoch: int
     changes: int
     """The changes of the group's members before it."""
     removed_ms: int = -1
     """When a tombstone removed it, -1: it is there."""
     commits: int = 1
     steps: list[CommitStep] = field(default_factory=list)
-    sums: dict[StepKind, tuple[int, int]] = field(default_factory=dict)
+    sums: dict[StepKind, StepSum] = field(default_factory=dict)
     is_below: bool = False
     """Nothing has been committed yet from where the last step back began."""
-    moved: bool = False
-    """The coordinator moved, or started again, before the last step back."""
     last_below: int | None = None
     """The last commit below the offset from which the last step back began, once it was restored."""
     continued: int = 0
     """Steps back to where commits had gone on below the offset before."""
     alternating: bool = False
+    reader: Committer | None = None
+    """Who made the last step back, if its next commits show what it reads again."""
 
 
 class Generation(Struct, frozen=True, gc=False):
@@ -92,6 +92,9 @@ class CommitHistory(Struct):
     _pending: dict[int, list[CommitRecord]] = field(default_factory=dict)
     _pending_count: int = 0
     _newest_generation: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _coordinator_epoch: int = -1
+    _moved_ms: int = -1
+    """When the coordinator moved, or started again, last."""
 
     def take(self, entry: GroupLogEntry) -> None:
         """Take the next entry."""
@@ -99,6 +102,7 @@ class CommitHistory(Struct):
         if kind is CommitRecord:
             self._take_commit(entry)  # type: ignore[arg-type] # exact types are quicker to ask for
         elif isinstance(entry, GroupRecord):
+            self._take_epoch(entry)
             group = self.members.take(entry)
             if group is not None and self._keeps(group, self.generations):
                 self._keep_generation(group, entry)
@@ -124,7 +128,13 @@ class CommitHistory(Struct):
             self._newest_generation[name] = now
             self.generations.append(Generation(name, entry.offset, entry.timestamp, *now))
 
+    def _take_epoch(self, record: CommitRecord | GroupRecord) -> None:
+        if record.coordinator_epoch != self._coordinator_epoch:
+            self._moved_ms = -1 if self._coordinator_epoch < 0 else record.timestamp
+            self._coordinator_epoch = record.coordinator_epoch
+
     def _take_commit(self, commit: CommitRecord) -> None:
+        self._take_epoch(commit)
         if commit.producer_id == NO_PRODUCER_ID:
             self._apply(commit)
         elif self._pending_count < _MOST_PENDING:
@@ -154,18 +164,19 @@ class CommitHistory(Struct):
                 commit.leader_epoch,
                 commit.topic_id,
                 by,
-                commit.coordinator_epoch,
                 group.changes,
             )
             return
         kind = self._kind(known, commit, by, group)
+        disturbed_ms = max(group.changed_ms, self._moved_ms)
         if kind is not None:
-            _step(known, commit, by, kind)
+            _step(known, commit, by, kind, disturbed_ms)
         elif known.is_below:
-            _restore(known, commit, by, group)
+            _read_on(known, commit, by)
+            _restore(known, commit, by, disturbed_ms)
         known.offset, known.committed, known.timestamp = commit.offset, commit.committed, commit.timestamp
         known.leader_epoch, known.topic_id, known.by = commit.leader_epoch, commit.topic_id or known.topic_id, by
-        known.coordinator_epoch, known.changes, known.removed_ms = commit.coordinator_epoch, group.changes, -1
+        known.changes, known.removed_ms = group.changes, -1
         known.commits += 1
 
     def _kind(self, known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> StepKind | None:
@@ -242,31 +253,45 @@ def _committer(commit: CommitRecord, known: _Offset | None, group: Group) -> Com
     return by if producer[0] is None else replace(by, producer_id=producer[0], producer_epoch=producer[1])
 
 
-def _step(known: _Offset, commit: CommitRecord, by: Committer, kind: StepKind) -> None:
+def _step(known: _Offset, commit: CommitRecord, by: Committer, kind: StepKind, disturbed_ms: int) -> None:
     assert commit.committed is not None
     removed = known.removed_ms if known.removed_ms >= 0 else None
     before = known.committed, known.offset, known.timestamp, known.by
     known.steps.append(CommitStep(kind, commit.offset, commit.timestamp, commit.committed, by, *before, removed))
     if len(known.steps) > MOST_STEPS:
         del known.steps[MOST_STEPS // 2]
-    _count(known, kind, 1, abs(known.committed - commit.committed))
-    if commit.committed > known.committed:
+    is_back = commit.committed < known.committed
+    _count(known, kind, StepSum(1, abs(known.committed - commit.committed), known.committed if is_back else 0))
+    if not is_back:
         return
     if kind in _SAWTOOTH and known.last_below is not None and commit.committed >= known.last_below:
         known.continued += 1
         # who sets the offset by a tool may do so twice, and the group reads all of it in one go
         known.alternating |= known.continued >= (1 if kind is StepKind.BACK else 2)
     known.last_below, known.is_below = None, True
-    known.moved = commit.coordinator_epoch != known.coordinator_epoch
+    may_be_late = _is_same(by, known.by) and disturbed_ms >= commit.timestamp - _AT_ONCE_MS
+    is_known = by.producer_id is not None or by.member_id is not None
+    known.reader = by if is_known and (kind is StepKind.REMOVED or not may_be_late) else None
+
+
+def _read_on(known: _Offset, commit: CommitRecord, by: Committer) -> None:
+    """Whoever has stepped back, and commits more by and by, reads again; a commit that restores all at once may follow one that was late."""
+    step = known.steps[-1]
+    assert commit.committed is not None
+    if known.reader is None or not _is_same(by, known.reader):
+        known.reader = None
+    elif StepKind.REMOVED is step.kind or commit.committed < step.committed_before or known.committed > step.committed:
+        read = min(commit.committed, step.committed_before) - known.committed
+        _count(known, step.kind, StepSum(read_again=read))
 
 
 _SAWTOOTH = (StepKind.BACK, StepKind.RESET)
 
 
-def _count(known: _Offset, kind: StepKind, steps: int, records: int) -> None:
-    before = known.sums.get(kind, (0, 0))
-    known.sums[kind] = before[0] + steps, before[1] + records
-    if not known.sums[kind][0]:
+def _count(known: _Offset, kind: StepKind, more: StepSum, sign: int = 1) -> None:
+    before = known.sums.get(kind, StepSum())
+    known.sums[kind] = StepSum(*(old + sign * new for old, new in zip(astuple(before), astuple(more), strict=True)))
+    if not known.sums[kind].times:
         del known.sums[kind]
 
 
@@ -274,7 +299,7 @@ def _is_same(one: Committer, other: Committer) -> bool:
     return (one.producer_id, one.member_id) == (other.producer_id, other.member_id)
 
 
-def _restore(known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> None:
+def _restore(known: _Offset, commit: CommitRecord, by: Committer, disturbed_ms: int) -> None:
     """A commit that is not below the one before may reach what the last step back began from."""
     step = known.steps[-1]
     assert commit.committed is not None
@@ -285,11 +310,10 @@ def _restore(known: _Offset, commit: CommitRecord, by: Committer, group: Group) 
     known.alternating |= another and by.producer_id is not None and by.producer_id == step.before.producer_id
     kind = step.kind
     at_once = known.offset == step.offset and commit.timestamp - step.timestamp <= _AT_ONCE_MS
-    coordinator_moved = known.moved or commit.coordinator_epoch != known.coordinator_epoch
-    disturbed = coordinator_moved or group.changed_ms >= step.before_timestamp - _AT_ONCE_MS
+    disturbed = disturbed_ms >= step.timestamp - _AT_ONCE_MS
     if kind is StepKind.BACK and at_once and disturbed and _is_same(by, step.before) and _is_same(by, step.by):
         kind = StepKind.CORRECTED
-        records = step.committed_before - step.committed
-        _count(known, StepKind.BACK, -1, -records)
-        _count(known, kind, 1, records)
+        own = StepSum(1, step.committed_before - step.committed, step.committed_before)
+        _count(known, StepKind.BACK, own, -1)
+        _count(known, kind, own)
     known.steps[-1] = replace(step, kind=kind, restored_offset=commit.offset, restored_timestamp=commit.timestamp)

@@ -11,7 +11,11 @@ from kaudit.model.group_commits import Committer
 _MOST_MEMBERS = 100_000
 """Members known of all groups together (some 50 MB): of those that join later nothing is known."""
 _MOST_NAMES = 10_000
-_SHARED = "ShareGroupStatePartitionMetadata"
+_NAMING = {
+    "ConsumerGroupPartitionMetadata": ("topics",),
+    "ShareGroupStatePartitionMetadata": ("initializingTopics", "initializedTopics"),
+}
+"""Records that have topics by id and name, and where."""
 _Place = tuple[str, int]
 """A partition of a topic, which is given by its name or, in the consumer protocol, by its id."""
 
@@ -19,6 +23,8 @@ _Place = tuple[str, int]
 class _Member(Struct, gc=False):
     client_id: str = ""
     client_host: str = ""
+    only_topic: str | None = None
+    """The one that it subscribes to."""
 
 
 class Group(Struct):
@@ -31,6 +37,7 @@ class Group(Struct):
     had_members: bool = False
     members: dict[str, _Member] = field(default_factory=dict)
     owners: dict[_Place, str] = field(default_factory=dict)
+    topic_names: Mapping[str, str] = field(default_factory=dict)
 
     def committer(self, topic: str, topic_id: str | None, partition: int) -> Committer:
         """Return the member that a partition is assigned to, as far as that is known."""
@@ -50,22 +57,22 @@ class GroupMembers(Struct):
 
     groups: dict[str, Group] = field(default_factory=dict)
     topic_names: dict[str, str] = field(default_factory=dict)
-    """By id, of topics that share groups read."""
+    """By id, as far as they are known: commits of most clients name the topic, assignments of the next protocol its id."""
     _count: int = 0
 
     def take(self, entry: GroupRecord) -> str | None:
         """Take the next record that is no commit; return the group that it changes, None for none."""
         record = entry.record
-        if record.name == _SHARED and record.value is not None and len(self.topic_names) < _MOST_NAMES:
+        naming = _NAMING.get(record.name)
+        if naming is not None and record.value is not None and len(self.topic_names) < _MOST_NAMES:
             content = cast("dict[str, Any]", record.value)
-            topics = [*content["initializingTopics"], *content["initializedTopics"]]
-            self.topic_names.update({topic["topicId"]: topic["topicName"] for topic in topics})
+            self.topic_names.update({each["topicId"]: each["topicName"] for field in naming for each in content[field]})
         change = _CHANGES.get(record.name)
         if change is None:
             return None
         key, value = cast("dict[str, Any]", record.key), cast("dict[str, Any] | None", record.value)
         name: str = key.get("groupId") or key.get("group") or ""
-        group = self.groups.setdefault(name, Group())
+        group = self.groups.setdefault(name, Group(topic_names=self.topic_names))
         group.seen = True
         before = len(group.members)
         if self._count < _MOST_MEMBERS or value is None or record.name == "GroupMetadata":
@@ -100,15 +107,20 @@ def _member(group: Group, key: Mapping[str, Any], value: Mapping[str, Any] | Non
         group.members.pop(key["memberId"], None)
         _release(group, key["memberId"])
     else:
-        group.members[key["memberId"]] = _Member(value["clientId"], value["clientHost"])
+        topics = value.get("subscribedTopicNames", ())
+        only = topics[0] if len(topics) == 1 and not value.get("subscribedTopicRegex") else None
+        group.members[key["memberId"]] = _Member(value["clientId"], value["clientHost"], only)
 
 
 def _assigned(group: Group, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
-    """What a member has now (ConsumerGroupCurrentMemberAssignmentValue); tasks of Streams name no partitions."""
+    """What a member has now (ConsumerGroupCurrentMemberAssignmentValue), until it has given it up; tasks of Streams name no partitions."""
     _release(group, key["memberId"])
     if value is not None:
-        for place in _places(value, "topicId"):
-            group.owners[place] = key["memberId"]
+        member = group.members.get(key["memberId"], _Member())
+        for assigned in ("assignedPartitions", "partitionsPendingRevocation"):
+            for topic_id, partition in _places(value, "topicId", assigned):
+                topic = group.topic_names.get(topic_id) or member.only_topic or topic_id
+                group.owners[topic, partition] = key["memberId"]
 
 
 def _release(group: Group, member_id: str) -> None:
@@ -116,9 +128,9 @@ def _release(group: Group, member_id: str) -> None:
         del group.owners[place]
 
 
-def _places(assignment: object, topic: str) -> Iterator[_Place]:
+def _places(assignment: object, topic: str, assigned: str = "assignedPartitions") -> Iterator[_Place]:
     if isinstance(assignment, dict):  # bytes where the protocol is not that of consumers
-        for entry in assignment.get("assignedPartitions", ()):
+        for entry in assignment.get(assigned, ()):
             for partition in entry["partitions"]:
                 yield entry[topic], partition
 

@@ -9,12 +9,14 @@ from itertools import takewhile
 
 from msgspec import Struct
 
+from kaudit.model.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 from kaudit.model.replicas import BrokerReplicas
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.log_tail import last_batches
 from kaudit.source.layout import LogDirectoryIdentity, PartitionDirectory, SegmentFile
 
 _DAY_MS = 86_400_000
+_NEVER_DELETED = (GROUPS, SHARE_STATE, TRANSACTIONS)
 
 Clock = tuple[int, int]
 """A copy's newest batch timestamp and newest modification of a file, ms: they order the copies."""
@@ -81,7 +83,7 @@ def copied_together(
     so does one of an unknown cluster that is equally near to several.
     """
     by_log_dir = _by_log_dir(directories)
-    clusters = {log_dir: getattr(held[0].identity, "cluster_id", None) for log_dir, held in by_log_dir.items()}
+    clusters = _clusters(by_log_dir)
     seeds = _seeds(clusters, copies) or _brokers_twice(by_log_dir)
     if len(seeds) < 2:
         return [frozenset(by_log_dir)]
@@ -107,6 +109,38 @@ def copied_together(
         taken = log_dir in brokers and brokers[log_dir] in [brokers.get(other) for other in groups[seed]]
         groups.setdefault(log_dir if taken else seed, []).append(log_dir)
     return [frozenset(group) for group in groups.values()]
+
+
+def of_one_run(directories: Iterable[PartitionDirectory], groups: Sequence[frozenset[str]]) -> Sequence[frozenset[str]]:
+    """Join what `copied_together` grouped into log directories of one cluster, at whatever times they were copied.
+
+    A producer id, a transactional id or a group of one cluster says nothing about another, nor about what may be of any.
+    """
+    clusters = _clusters(_by_log_dir(directories))
+    if len(set(clusters.values()) - {None}) == 1:
+        return [frozenset(clusters)]
+    runs: dict[object, frozenset[str]] = {}
+    for group in groups:
+        key = next((clusters[log_dir] for log_dir in group if clusters[log_dir] is not None), group)
+        runs[key] = runs.get(key, frozenset()) | group
+    return list(runs.values())
+
+
+def _clusters(by_log_dir: Mapping[str, Sequence[PartitionDirectory]]) -> dict[str, str | None]:
+    """Return the cluster of each log directory, None where it is not known.
+
+    Nobody deletes an internal topic: one of several topic ids is that of several clusters, which may have been set up with one cluster id.
+    """
+    clusters = {log_dir: getattr(held[0].identity, "cluster_id", None) for log_dir, held in by_log_dir.items()}
+    ids: dict[tuple[str | None, str], dict[str, str]] = {}
+    for log_dir, held in by_log_dir.items():
+        for directory in held:
+            if directory.topic in _NEVER_DELETED and directory.topic_id is not None:
+                ids.setdefault((clusters[log_dir], directory.topic), {})[log_dir] = directory.topic_id
+    for (cluster, _), own in sorted(ids.items(), key=str):
+        if len(set(own.values())) > 1:
+            clusters |= {log_dir: own.get(log_dir) for log_dir, known in clusters.items() if known == cluster}
+    return clusters
 
 
 def _seeds(clusters: Mapping[str, str | None], copies: Sequence[BrokerCopies]) -> list[str]:

@@ -17,6 +17,7 @@ from kaudit.model.group_commits import (
     CommittedSteps,
     Committer,
     StepKind,
+    StepSum,
 )
 from kaudit.model.impact import NO_IMPACT, Impact
 
@@ -188,6 +189,14 @@ _BY = {StepKind.RESET: " while it had no members", StepKind.REMOVED: ""}
 _COSTS = {StepKind.BACK, StepKind.REMOVED}
 
 
+def _impact(found: CommittedSteps, steps: StepSum) -> Impact:
+    """Bound what was read again. Whoever committed less may have begun as low as the log did then, which is known where it still begins at 0."""
+    return Impact(
+        records_delivered_again=0 if found.alternating else steps.read_again,
+        records_delivered_again_at_most=steps.committed if found.log_start_offset == 0 else None,
+    )
+
+
 def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
     own: Check,
     context: Context,
@@ -201,7 +210,8 @@ def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
     following: Sequence[str] = (),
 ) -> Finding:
     steps = [step for step in found.steps if step.kind is kind] or list(found.steps)
-    times, records = found.sums[kind]
+    added = found.sums[kind]
+    times = added.times
     first, last = steps[0], steps[-1]
     how_often = "" if times == 1 else f" {times:,} times"
     by = _BY.get(kind, f", by {_who(first.by)}")
@@ -209,12 +219,6 @@ def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
         f"the committed offset of {found.group} on {found.topic}-{found.partition} {_WORDS.get(kind, 'went back')}{how_often}"
         f"{by}{text}; {'first ' if times > 1 else ''}from {first.committed_before} to {first.committed}"
     )
-    again = records
-    if (
-        kind is StepKind.REMOVED
-    ):  # without an offset the group may have begun at the log start, long before it committed
-        again += times * max(max(step.committed for step in steps) - (found.log_start_offset or 0), 0)
-    is_read_again = kind in _COSTS or own is two_writers_of_one_offset
     return own.finding(
         context,
         message,
@@ -233,13 +237,13 @@ def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
             partition=found.partition,
             kind=kind.value,
             times=times,
-            records=records,
+            records=added.offsets,
             commits=found.commits,
             first_timestamp=first.timestamp,
             last_timestamp=last.timestamp,
             changes=steps,
         ),
-        impact=Impact(records_delivered_again_at_most=again) if is_read_again else NO_IMPACT,
+        impact=_impact(found, added) if kind in _COSTS or found.alternating else NO_IMPACT,
         explanations=explanations,
         following=following,
         absent=_absent(first.by),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaudit.audits.replicas.broker_copies import broker_copies, copied_together
+from kaudit.audits.replicas.broker_copies import broker_copies, copied_together, of_one_run
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.result import ScanResult
@@ -34,6 +34,12 @@ def together(root: Path) -> list[list[str]]:
     directories = discover([str(root)]).everything
     groups = copied_together(directories, broker_copies(directories, open_segment), open_segment)
     return sorted(sorted(os.path.relpath(log_dir, root) for log_dir in group) for group in groups)
+
+
+def runs(root: Path) -> list[list[str]]:
+    directories = discover([str(root)]).everything
+    groups = copied_together(directories, broker_copies(directories, open_segment), open_segment)
+    return sorted(sorted(os.path.relpath(log_dir, root) for log_dir in run) for run in of_one_run(directories, groups))
 
 
 def later(log: Copy, ms: int) -> Copy:
@@ -98,6 +104,36 @@ def test_a_copy_of_an_unknown_cluster_belongs_to_none_of_several(tmp_path):
     assert together(tmp_path) == [["a"], ["b"], ["c"]]
     (tmp_path / "c").rename(tmp_path / "b" / "c")
     assert together(tmp_path) == [["a"], ["b", "b/c"]]
+
+
+def test_copies_of_one_cluster_are_of_one_run_at_whatever_time(tmp_path):
+    for name, number, cluster in (("a", 1, "one"), ("b", 1, "one"), ("c", 1, "two")):
+        broker(history((0, 2)).write(tmp_path / name), number, cluster=cluster)
+    assert together(tmp_path) == [["a"], ["b"], ["c"]]
+    assert runs(tmp_path) == [["a", "b"], ["c"]]
+    history((0, 2)).write(tmp_path / "unknown")
+    assert runs(tmp_path) == [["a", "b"], ["c"], ["unknown"]]
+
+
+def test_what_may_be_of_any_cluster_is_of_the_only_one(tmp_path):
+    for name in ("a", "b"):
+        broker(history((0, 2)).write(tmp_path / name), 1)
+    history((0, 2)).write(tmp_path / "unknown")
+    assert len(together(tmp_path)) == 2
+    assert runs(tmp_path) == [["a", "b", "unknown"]]
+
+
+@pytest.mark.parametrize("cluster", ["one", None])
+def test_an_internal_topic_of_two_ids_is_of_two_clusters_set_up_alike(tmp_path, cluster: str | None):
+    for name, topic_id in (("a", "A" * 21 + "Q"), ("b", "A" * 21 + "g")):
+        (broker(history((0, 2)).write(tmp_path / name), 1, cluster=cluster) / "orders-0").rename(
+            tmp_path / name / "__consumer_offsets-0"
+        )
+        metadata = tmp_path / name / "__consumer_offsets-0" / "partition.metadata"
+        metadata.write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    assert together(tmp_path) == runs(tmp_path) == [["a"], ["b"]]
+    broker(history((0, 2)).write(tmp_path / "c"), 2, cluster=cluster)
+    assert runs(tmp_path) == [["a"], ["b"], ["c"]]
 
 
 def test_partitions_of_one_name_in_several_clusters_are_no_replicas(tmp_path):

@@ -1,9 +1,13 @@
 """KA900: the committed offset of a group went back; and what of all that commits do is none of the findings about groups."""
 
+from pathlib import Path
+
 import pytest
 
+from kaudit.model.impact import Impact
 from tests.checks.groups.scanned import evidence_of, of_groups, scanned, shown
 from tests.commits import GroupLog
+from tests.logs import Batch, Log
 
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE
@@ -29,6 +33,12 @@ CASES = {
     "back-again-and-again": (stable(10, 20, 5, 15, 20, 4, 20), [("KA900", "warning", 2)]),
     # an asynchronous commit that was late while the group rebalanced, or its coordinator moved
     "late-in-rebalance": (stable(10).members("g", 2, "m", "n").commit("g", 20, 10, 30), [("KA900", "note", 1)]),
+    # the commit that was sent again comes after one that the new coordinator has stored
+    "late-after-restart": (stable(10).moved().commit("g", 20, 15, 30), [("KA900", "note", 1)]),
+    "long-after-move": (
+        stable(10).moved().commit("g", 20).wait(2 * MINUTE).commit("g", 15, 30),
+        [("KA900", "warning", 1)],
+    ),
     "late-after-move": (stable(20).moved().commit("g", 10, 30), [("KA900", "note", 1)]),
     "late-but-read-again": (
         stable(20).members("g", 2, "m", "n").commit("g", 10, 15, 20),
@@ -96,7 +106,7 @@ def test_a_step_says_who_and_when(tmp_path):
         "the committed offset of g on orders-0 went back, by member n in generation 2; from 20 to 5"
     )
     assert (found.topic, found.partition, found.offset, found.last_offset) == ("__consumer_offsets", 0, 3, 3)
-    assert found.impact.records_delivered_again_at_most == 15
+    assert found.impact == Impact(records_delivered_again=0)  # the log of orders-0 is not given
     (step,) = evidence_of(found)["changes"]
     assert (step["committed_before"], step["committed"], step["before_offset"], step["restored_offset"]) == (
         20,
@@ -140,3 +150,49 @@ def test_a_batch_that_cannot_be_decoded_is_not_checked(tmp_path):
     content[end + 70] ^= 0xFF  # its CRC does not match
     path.write_bytes(content)
     assert of_groups(scanned(directory)) == []
+
+
+def given_again(log: GroupLog, directory: Path, *, start: int = 0) -> list[int | None]:
+    """What the one finding says was given again, at least and at most; the log of orders-0 begins at `start`."""
+    orders = Log()
+    orders.skip(start)
+    for _ in range(100):
+        orders.append(Batch(count=10))
+    orders.write(directory / "orders-0")
+    (found,) = of_groups(scanned(log.write(directory)))
+    return [found.impact.records_delivered_again, found.impact.records_delivered_again_at_most]
+
+
+BOUNDS = {
+    # librdkafka#1767: n had committed 200, m went on where it had been itself, at 100, and read 100 records again
+    "kept-its-position": (
+        stable(100).members("g", 2, "n").commit("g", 200).members("g", 3, "m").commit("g", 110, 160, 210),
+        [90, 200],
+    ),
+    "sought-to-the-beginning": (stable(100, 200, 40, 100, 300), [160, 200]),
+    "sought-twice": (stable(100, 200, 40, 100, 20, 50, 300), [60 + 80, 200 + 100]),
+    "not-yet-back": (stable(100, 200, 40, 90), [50, 200]),
+    "no-more-yet": (stable(100, 200, 40), [0, 200]),
+    "all-at-once": (stable(100, 200, 40, 200), [0, 200]),  # it may have been late
+    "still-there-at-once": (stable(100, 200, 40, 40, 200), [0, 200]),
+    "another-goes-on": (stable(100, 200, 40, 60).members("g", 2, "n").commit("g", 150, 300), [20, 200]),
+    # several commits that failed while the coordinator moved, and were sent again one after the other
+    "late-in-order": (stable(100, 200).moved().commit("g", 110, 120, 130, 300), [0, 200]),
+    "late-after-rebalance": (stable(100).members("g", 2, "m", "n").commit("g", 200, 110, 120, 300), [0, 200]),
+    "no-member": (GroupLog().commit("g", 100, 200, 40, 100, 300), [0, 200]),
+    "in-transactions": (GroupLog().commit("g", 100, 200, 40, 100, 300, producer=(1, 0)), [160, 200]),
+    "in-turn": (GroupLog().commit("g", 100, 5, 110, 6, 7, 120), [0, 100 + 110]),
+    "expired": (
+        stable(200).members("g", 2).commit("g", None).ended("g").members("g", 1, "m").commit("g", 50, 300),
+        [150, 200],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("log", "expected"), BOUNDS.values(), ids=BOUNDS)
+def test_what_was_given_again_is_bounded_by_what_commits_prove(tmp_path, log, expected):
+    assert given_again(log, tmp_path) == expected
+
+
+def test_where_the_log_began_at_the_time_is_not_known_once_records_were_removed(tmp_path):
+    assert given_again(stable(100, 200, 40, 100, 300), tmp_path, start=30) == [160, None]

@@ -1,5 +1,6 @@
 """KA903: an offset that expired, and the group that then began again."""
 
+from kaudit.model.impact import Impact
 from tests.checks.groups.scanned import of_groups, scanned
 from tests.commits import GroupLog
 
@@ -14,4 +15,4 @@ def test_it_says_when_the_offset_was_removed(tmp_path):
         "the committed offset of g on orders-0 began again lower, after it was removed on 2023-11-22 22:13:20 UTC, "
         "8 days after its last commit; from 900 to 50"
     )
-    assert (found.severity.value, found.impact.records_delivered_again_at_most) == ("warning", 900)
+    assert (found.severity.value, found.impact) == ("warning", Impact(records_delivered_again=0))
