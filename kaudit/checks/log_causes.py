@@ -10,13 +10,15 @@ _Kind = LogEventKind
 class LogCause(Struct, frozen=True):
     """A cause of a finding, and the classes of events that show it. `of_producer`: the events name the finding's producer id.
 
-    Otherwise they name its partition or broker. With `errors` they have one of these, and are not later than the finding.
+    Otherwise they name its partition or broker. With `errors` they have one of these, and are not later than the finding. `at_any_time`:
+    what they are about, if they state an offset, ends above the finding's first.
     """
 
     kinds: frozenset[LogEventKind]
     text: str
     of_producer: bool = True
     errors: frozenset[str] = frozenset()
+    at_any_time: bool = False
 
     def is_shown_by(self, event: LogEvent) -> bool:
         """Whether an event is of these classes, and has one of the errors."""
@@ -79,6 +81,18 @@ OUT_OF_SYNC = _cause(
     _Kind.ISR_SHRUNK,
     _Kind.BROKER_FENCED,
     of_producer=False,
+)
+COPY_FAILED = LogCause(
+    frozenset({_Kind.REMOTE_COPY_FAILED}),
+    "the broker could not copy segments to remote storage",
+    of_producer=False,
+    at_any_time=True,
+)
+DELETED_HERE = LogCause(
+    frozenset({_Kind.LOCAL_LOG_START_MOVED}),
+    "local retention deleted the segments from the broker's disk",
+    of_producer=False,
+    at_any_time=True,
 )
 CUT_OFF = _cause("the client lost its connections to brokers", _Kind.DISCONNECTED, of_producer=False)
 SUCCEEDED = _cause("the transactional id was initialised again", _Kind.PRODUCER_ID_ASSIGNED)

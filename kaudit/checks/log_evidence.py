@@ -120,7 +120,12 @@ class EventsOfLogs:
         return [
             event
             for event in near
-            if cause.is_shown_by(event) and self._at_the_time(event, finding, before=bool(cause.errors))
+            if cause.is_shown_by(event)
+            and (
+                _is_above(event, finding)
+                if cause.at_any_time
+                else self._at_the_time(event, finding, before=bool(cause.errors))
+            )
         ]
 
     def _of_its_producer(self, finding: Finding) -> list[LogEvent]:
@@ -142,6 +147,10 @@ class EventsOfLogs:
         return known and (
             first - _JUST_BEFORE_MS <= at <= first if before else first - _BEFORE_MS <= at <= last + _AFTER_MS
         )
+
+
+def _is_above(event: LogEvent, finding: Finding) -> bool:
+    return event.offset is None or finding.offset is None or event.offset > finding.offset
 
 
 def _is_unaligned_client(clock: BrokerClock | None) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import LogEvent
 from tests.client_logs.recordings import sections
+from tests.live_brokers.accidents.truth import truths
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -33,6 +34,8 @@ def _events() -> Iterator[tuple[str, LogEvent]]:
             yield release, event
     for path in sorted((DATA / "server-logs").glob("*/*.server-logs.tar.xz")):
         yield from ((path.parent.name, event) for event in _of_brokers(path))
+    for name in ("tiered", "tiered-holes", "tiered-4.3", "tiered-holes-4.3"):
+        yield from ((truths()[name].brokers, event) for event in _of_brokers(DATA / "accidents" / f"{name}.tar.xz"))
     for name, known in json.loads((DATA / "log-clocks" / "clocks.json").read_text()).items():
         yield from ((known["version"], event) for event in _of_brokers(DATA / "log-clocks" / f"{name}.tar.xz"))
 
@@ -40,5 +43,6 @@ def _events() -> Iterator[tuple[str, LogEvent]]:
 def _of_brokers(path: Path) -> Iterator[LogEvent]:
     with tarfile.open(path) as archive:
         for member in archive:
-            if member.isfile() and "/logs/" in member.name and (log := archive.extractfile(member)) is not None:
+            is_log = "/logs/" in member.name or "/server-b" in member.name
+            if member.isfile() and is_log and (log := archive.extractfile(member)) is not None:
                 yield from read_events([log.read()], "server", path=member.name)

@@ -15,6 +15,8 @@ import pytest
 import kaudit
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
+from kaudit.formats.application_log.reader import read_events
+from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.finding import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.live_brokers.accidents.judged import unpacked
@@ -108,3 +110,54 @@ def test_the_whole_log_read_from_both_places_has_the_records_that_a_consumer_rea
             (each.code, each.offset, each.last_offset) for each in result.findings if each.severity is Severity.ERROR
         }
         assert found == {("KA008", hole.first_offset, hole.last_offset) for hole in account.ranges}
+
+
+def lines_of(place: Path) -> list[LogEvent]:
+    return [
+        event
+        for log in sorted(place.glob("server-b*.log"))
+        for event in read_events([log.read_bytes()], "server", path=log.name)
+        if event.topic == "orders"
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lines_of_brokers_name_the_copies_and_where_the_logs_on_the_disks_begin(name, tmp_path):
+    """Held against the raw metadata, the names of files, and the lines' own words."""
+    place = unpacked(name, tmp_path)
+    failed = 0
+    for moment in truths()[name].moments:
+        here = place / moment.name
+        events = lines_of(here)
+        copied = {
+            match[1]
+            for event in events
+            if event.pattern == "remote-segment-copied" and (match := re.search(r", id=([\w-]{22})", event.text))
+        }
+        ids = [readable(here / broker / "__remote_log_metadata-0" / f"{0:020d}.log") for broker in ("b1", "b4")]
+        assert copied >= max(ids, key=len)
+        for broker in ("b1", "b4"):
+            first = min(int(log.stem) for log in (here / broker / "orders-0").glob("*.log"))
+            moves = [
+                event.offset or 0
+                for event in events
+                if event.event is LogEventKind.LOCAL_LOG_START_MOVED and event.path == f"server-{broker}.log"
+            ]
+            # deleted by hand; by a broker that was restarted meanwhile
+            unsaid = moment.name in {"deleted-here", "failed-over"}
+            assert first in {0, *moves} or unsaid
+        text = "".join(log.read_text() for log in here.glob("server-b*.log"))
+        own = [event for event in events if event.event is LogEventKind.REMOTE_COPY_FAILED]
+        assert len(own) == text.count("Error occurred while copying log segments of partition: ")
+        assert all("RemoteStorageException" in event.text or "Exception" in event.text for event in own)
+        failed += len(own)
+    assert failed or "holes" not in name
+
+
+def test_findings_name_the_lines_of_copies_that_failed(tmp_path):
+    place = unpacked("tiered-holes", tmp_path)
+    found = {finding.code: finding for finding in kaudit.scan(place / "deleted-here").findings}
+    failed, others = found["KA510"].explanations[0], found["KA511"].explanations
+    assert failed.cause == "the broker could not copy segments to remote storage"
+    assert failed.speaks_for[0].startswith("server-b1.log:858")
+    assert failed.cause not in [each.cause for each in others]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
+from kaudit.checks.log_causes import COPY_FAILED, DELETED_HERE
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
@@ -124,6 +125,7 @@ def _hole_finding(
     summary="offsets are neither on a disk nor in remote storage",
     confidence=Confidence.LIKELY,
     needs=(RemoteHole,),
+    caused_by=(COPY_FAILED, DELETED_HERE),
 )
 def remote_log_hole(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each range below the local log that no copy has, or whose copies never finished."""
@@ -170,6 +172,7 @@ def needed_segment_deleted(context: Context, evidence: Evidence) -> Iterator[Fin
     summary="offsets were not copied to remote storage although later ones were",
     confidence=Confidence.LIKELY,
     needs=(NotCopied,),
+    caused_by=(COPY_FAILED,),
 )
 def offsets_not_copied(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report once what is only on disks and will not be copied: copying goes on after the highest offset that is copied."""
@@ -208,6 +211,7 @@ def offsets_not_copied(context: Context, evidence: Evidence) -> Iterator[Finding
     severity_note="note where other copies of all these offsets finished",
     summary="copies to remote storage were begun and never finished",
     needs=(UnfinishedCopies,),
+    caused_by=(COPY_FAILED,),
 )
 def unfinished_copies(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report once the copies that a later one followed, which a broker begins only after the one before has ended."""
