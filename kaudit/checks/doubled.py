@@ -4,18 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kaudit.checks.log.log_end import log_ends_early
-from kaudit.checks.registry import CHECKS
-from kaudit.checks.replicas.only_copy import only_copy
-from kaudit.checks.replicas.records_cut_off import CutEvidence, records_cut_off
-from kaudit.checks.replicas.replicas_diverged import replicas_diverged
-from kaudit.checks.sidefiles.checkpoints import checkpoint_disagrees
+from kaudit.checks.listed import LISTED, NEEDS
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
-from kaudit.model.logged_incidents import LoggedIncident
 from kaudit.model.replicas import PartitionComparison, Relation
 
-_OF_COPIES = (replicas_diverged.code, only_copy.code)
+_CODES = {listed.name: code for code, listed in LISTED.items()}
+"""By name: whether findings are about one thing is asked in every scan, which most of these checks have nothing to say in."""
+_DIVERGED, _CUT_OFF = _CODES["replicas-diverged"], _CODES["records-cut-off"]
+_OF_COPIES = (_DIVERGED, _CODES["only-copy"])
+_OF_ENDS = (_CODES["log-ends-early"], _CODES["checkpoint-disagrees"])
 
 
 def without_doubled(findings: Sequence[Finding]) -> Sequence[Finding]:
@@ -43,13 +41,13 @@ def bounded_by_lines(findings: Sequence[Finding]) -> list[Finding]:
     left = [
         finding
         for finding in findings
-        if finding.code != records_cut_off.code or not (_is_within(finding, exact) or _is_bounded(finding, compared))
+        if finding.code != _CUT_OFF or not (_is_within(finding, exact) or _is_bounded(finding, compared))
     ]
-    lost = [finding for finding in left if finding.code == records_cut_off.code and finding.impact.records_lost_at_most]
-    if any(finding.impact.cautions for finding in left if finding.code == replicas_diverged.code):
+    lost = [finding for finding in left if finding.code == _CUT_OFF and finding.impact.records_lost_at_most]
+    if any(finding.impact.cautions for finding in left if finding.code == _DIVERGED):
         # which replicas these are is known where they are given
-        left = [_without_cautions(finding) if finding.code == records_cut_off.code else finding for finding in left]
-    return [_bounded(finding, lost) if finding.code == replicas_diverged.code else finding for finding in left]
+        left = [_without_cautions(finding) if finding.code == _CUT_OFF else finding for finding in left]
+    return [_bounded(finding, lost) if finding.code == _DIVERGED else finding for finding in left]
 
 
 def _without_cautions(finding: Finding) -> Finding:
@@ -62,7 +60,7 @@ def _is_exact(impact: Impact) -> bool:
 
 def _is_bounded(finding: Finding, others: Sequence[Finding]) -> bool:
     """Return whether nothing but an election shows a loss of which a copy shows how much it is at most."""
-    if not isinstance(finding.evidence, CutEvidence) or finding.evidence.cut_off_by:
+    if getattr(finding.evidence, "cut_off_by", True):
         return False
     return any(
         other.impact.records_lost_at_most is not None and (other.offset or 0) >= (finding.offset or 0)
@@ -101,7 +99,7 @@ def kept_by_others(findings: Sequence[Finding], comparison: PartitionComparison)
 
 def _kept(finding: Finding, comparison: PartitionComparison, lacking: Sequence[tuple[int, int]]) -> Finding:
     first, last, holder = finding.offset, finding.last_offset, comparison.reference
-    if finding.code not in (log_ends_early.code, checkpoint_disagrees.code) or first is None or last is None:
+    if finding.code not in _OF_ENDS or first is None or last is None:
         return finding
     if holder is None or comparison.relations.get(finding.replica or "") is not Relation.BEHIND:
         return finding
@@ -120,7 +118,7 @@ def _kept(finding: Finding, comparison: PartitionComparison, lacking: Sequence[t
 
 
 def _of_lines(finding: Finding) -> bool:
-    return finding.code in CHECKS and CHECKS[finding.code].needs == (LoggedIncident,)
+    return NEEDS.get(finding.code) == {"LoggedIncident"}
 
 
 def _lines_of(finding: Finding) -> Iterator[tuple[object, ...]]:

@@ -11,10 +11,9 @@ from kaudit.cli.loading import loaded
 from kaudit.cli.options import Redaction, TerminalOptions, TextFormat
 from kaudit.cli.pager import paged
 from kaudit.cli.streams import stdout_console, write_stdout
+from kaudit.deferred import Deferred
 from kaudit.errors import UsageError
-from kaudit.explanations.lookup import look_up, nearest, related
 from kaudit.report.console import ColorChoice, Console
-from kaudit.report.text.broker_rules import what_changed
 from kaudit.report.text.explain_pages import (
     check_list,
     check_list_document,
@@ -26,7 +25,12 @@ from kaudit.report.text.explain_pages import (
 from kaudit.report.text.formatting import fold
 
 if TYPE_CHECKING:  # few lines are redacted
+    from kaudit.explanations import lookup
+    from kaudit.report.text import broker_rules
     from kaudit.results.redaction import Redactor
+else:
+    lookup = Deferred("kaudit.explanations.lookup")
+    broker_rules = Deferred("kaudit.report.text.broker_rules")
 
 _LEAST_WORDS_OF_LINE = 3
 
@@ -56,15 +60,15 @@ def run_explain(
 
 def _explained(asked: str, console: Console | None, names: "Redactor | None") -> str:
     """Return the page of what has this name; else of the line; else the list of what has these words; JSON without a console."""
-    found = look_up(asked)
+    found = lookup.look_up(asked)
     if not found.exact and len(asked.split()) >= _LEAST_WORDS_OF_LINE:
         lines: str | None = loaded("pasted_lines", "explained_lines")(asked.encode("utf-8", "replace"), console, names)
         if lines is not None:
             return lines
     if not found.entries:
-        raise UsageError(nearest(asked))
+        raise UsageError(lookup.nearest(asked))
     if found.exact or len(found.entries) == 1:
-        shown = found.entries if found.exact else [*found.entries, *related(found.entries[0])]
+        shown = found.entries if found.exact else [*found.entries, *lookup.related(found.entries[0])]
         return entry_document(shown) if console is None else entry_page(shown, console)
     return entry_list_document(found.entries) if console is None else entry_list(found.entries, console)
 
@@ -113,7 +117,7 @@ def console_of(output_format: TextFormat, terminal: TerminalOptions) -> Console 
 def _explain_version(text: str) -> None:
     width = stdout_console(ColorChoice.NEVER).width
     try:
-        lines = list(what_changed(text))
+        lines = list(broker_rules.what_changed(text))
     except UnknownVersionError as error:
         raise UsageError(f"--broker-version {text}: {error}") from None
     write_stdout("".join(f"{fold(line, width, 0)}\n" for line in lines))

@@ -118,6 +118,8 @@ def _mentions(entry: Entry, name: str, kind: Kind) -> float:
         names, title, text = (_count(name, part) if name in part else 0 for part in _texts(entry))
     else:
         phrase = _phrase(name)
+        if not all(word in _lowered(entry) for word in phrase.split()):
+            return 0  # most entries: their words need not be found
         names, title, text = (part.count(phrase) for part in _parts(entry))
     return (names + title) * _IN_NAME + text / (1 + text)
 
@@ -130,6 +132,11 @@ def _count(name: str, text: str) -> int:
 def _texts(entry: Entry) -> tuple[str, str, str]:
     """An entry's names, title and text, which is read from its page."""
     return " ".join(entry.names), entry.title, entry.text()
+
+
+@cache
+def _lowered(entry: Entry) -> str:
+    return " ".join(_texts(entry)).lower()
 
 
 @cache

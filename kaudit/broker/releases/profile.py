@@ -1,13 +1,15 @@
 """The switches of one release, looked up by version, and the releases that share the same rules."""
 
 import difflib
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.broker.releases.switches import Switches, switches
+from kaudit.broker.releases.table import Value
 from kaudit.broker.releases.version import RELEASES, Version
 
 NEAREST = 3
@@ -78,7 +80,7 @@ def profile_for(version: str | Version) -> Profile:
     UnknownVersionError for every other version, suggesting known ones.
     """
     parsed = _parse(version)
-    return replace(_profile(_known(parsed)), version=parsed)
+    return replace(_profiles()[_known(parsed)], version=parsed)
 
 
 def known_release(version: str) -> Version:
@@ -114,8 +116,15 @@ def _nearest(version: Version) -> tuple[Version, ...]:
 
 
 @cache
-def _profile(version: Version) -> Profile:
-    return replace(Profile(version=version), **{name: row.value_in(version) for name, row in switches().items()})
+def _profiles() -> Mapping[Version, Profile]:
+    """Return the rules of every release, made change by change: most switches never changed, and the others once."""
+    values: dict[Version, dict[str, Value]] = {version: {} for version in RELEASES}
+    for name, row in switches().items():
+        for change in row.changes:
+            for version in RELEASES[bisect_left(RELEASES, min(change.since)) :]:
+                if version.includes_fix(*change.since):
+                    values[version][name] = change.value
+    return {version: replace(Profile(version=version), **own) for version, own in values.items()}
 
 
 @cache
@@ -123,7 +132,7 @@ def _distinct_profiles(at_least: Version, at_most: Version) -> tuple[Profile, ..
     found: list[Profile] = []
     for version in RELEASES:
         if at_least <= version <= at_most:
-            candidate = _profile(version)
+            candidate = _profiles()[version]
             if not found or not found[-1].has_rules_of(candidate):
                 found.append(candidate)
     return tuple(found) or (profile_for(at_most),)
@@ -133,7 +142,7 @@ def profile_groups() -> tuple[tuple[Profile, tuple[Version, ...]], ...]:
     """Return neighbouring releases with equal rules as (rules, releases), oldest first."""
     groups: list[tuple[Profile, list[Version]]] = []
     for version in RELEASES:
-        candidate = _profile(version)
+        candidate = _profiles()[version]
         if groups and groups[-1][0].has_rules_of(candidate):
             groups[-1][1].append(version)
         else:

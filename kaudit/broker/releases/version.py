@@ -44,10 +44,11 @@ class Version(Struct, frozen=True, order=True):
         A release has it when its own line got it at or before this release; lines not named have it when they are
         newer than the newest one named.
         """
+        numbers = self.numbers
         for first in fixed_in:
-            if first.line == self.line:
-                return self >= first
-        return self >= max(fixed_in)
+            if first.numbers[:2] == numbers[:2]:
+                return numbers >= first.numbers
+        return numbers >= max([first.numbers for first in fixed_in])
 
     def __str__(self) -> str:
         return ".".join(str(number) for number in self.numbers)

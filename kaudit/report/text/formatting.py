@@ -2,14 +2,17 @@
 
 import textwrap
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import rfc3339
-from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
-from kaudit.model.result import ScanResult, StateUse
 from kaudit.report.console import Console, Style, visible
+
+if TYPE_CHECKING:  # explanations are written with these pieces too, and know nothing of results
+    from kaudit.model.coordinator import ExpiredTransactionalId
+    from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
+    from kaudit.model.result import ScanResult, StateUse
 
 SEVERITY_STYLE = {Severity.ERROR: Style.ERROR, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.NOTE}
 
@@ -76,7 +79,7 @@ def headline(finding: Finding) -> tuple[str, str]:
     return f"{finding.severity.value}[{finding.code}]", f" {finding.name}: {visible(finding.message)}"
 
 
-def counts_text(result: ScanResult, *, notes_hidden: bool) -> str:
+def counts_text(result: "ScanResult", *, notes_hidden: bool) -> str:
     """Return `3 errors, 1 warning, 2 notes (hidden)`, or `no findings`."""
     counts = result.summary.findings
     parts = [plural(counts[severity], severity) for severity in ("error", "warning", "note") if counts.get(severity)]
@@ -94,7 +97,7 @@ def _statuses(counts: Mapping[str, int]) -> str:
     return f" ({', '.join([f'{counts.get(Status.NEW.value, 0):,} new', *accepted])})"
 
 
-def state_lines(use: StateUse, *, quiet: bool) -> list[str]:
+def state_lines(use: "StateUse", *, quiet: bool) -> list[str]:
     """Return the lines for stderr about the use of a saved state; with `quiet` only problems."""
     lines: list[str] = []
     if use.notice is not None:
@@ -141,20 +144,20 @@ def timestamp_text(milliseconds: int) -> str:
     return f"{date} {clock.partition('.')[0]}" if date else clock
 
 
-def blocks_of(producer: Producer) -> str:
+def blocks_of(producer: "Producer") -> str:
     """Return `block 3000..3999 of broker 0`, all of them if there are several."""
     if not producer.grants:
         return "block unknown"
     return " and ".join(f"block {block_text(block)}" for block in producer.grants)
 
 
-def block_text(block: GrantedBlock) -> str:
+def block_text(block: "GrantedBlock") -> str:
     """Return `3000..3999 of broker 0`."""
     place = f"{block.start}..{block.end}"
     return place if block.broker is None else f"{place} of broker {block.broker}"
 
 
-def partition_text(place: ProducerPartition) -> str:
+def partition_text(place: "ProducerPartition") -> str:
     """Return the producer's activity in one partition, and the state that a broker would remember."""
     name = visible(f"{place.topic}-{place.partition}") + (f" ({visible(place.replica)})" if place.replica else "")
     epochs = span(place.first_epoch, place.last_epoch)
@@ -176,7 +179,7 @@ def partition_text(place: ProducerPartition) -> str:
     return f"{name} @ {span(place.first_offset, place.last_offset)}: {did}; a broker remembers {', '.join(parts)}"
 
 
-def expired_text(expired: ExpiredTransactionalId) -> str:
+def expired_text(expired: "ExpiredTransactionalId") -> str:
     """Return the producer id of a transactional id, when it expired, and its producer id since."""
     had, following = "its earlier producer id is no longer in the log", expired.next_producer_id
     if expired.producer_id is not None:
