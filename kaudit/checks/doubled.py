@@ -118,7 +118,7 @@ def _kept(finding: Finding, comparison: PartitionComparison, lacking: Sequence[t
 
 
 def _of_lines(finding: Finding) -> bool:
-    return NEEDS.get(finding.code) == {"LoggedIncident"}
+    return NEEDS.get(finding.code) == frozenset(("LoggedIncident",))
 
 
 def _lines_of(finding: Finding) -> Iterator[tuple[object, ...]]:

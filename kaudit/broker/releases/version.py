@@ -48,7 +48,7 @@ class Version(Struct, frozen=True, order=True):
         for first in fixed_in:
             if first.numbers[:2] == numbers[:2]:
                 return numbers >= first.numbers
-        return numbers >= max([first.numbers for first in fixed_in])
+        return numbers >= max(first.numbers for first in fixed_in)
 
     def __str__(self) -> str:
         return ".".join(str(number) for number in self.numbers)
