@@ -32,9 +32,9 @@ class Impact(JsonRecord, frozen=True):
 
     Counts are of records: `records_duplicated` were written twice at least, `records_duplicated_at_most` at most. `offsets_invisible`
     counts offsets from `last_stable_offset` to the log end that consumers with `isolation.level=read_committed` do not get, since
-    `invisible_since_timestamp` (ms since the epoch). An upper bound of None beside a lower one is not known: a client may have
-    batched other records anew, or they lie further apart than a scan compares. Consumer groups were given
-    `records_delivered_again` a second time at least, `records_delivered_again_at_most` at most, and `records_skipped_at_most` never. `cautions` are what would make it cost more.
+    `invisible_since_timestamp` (ms since the epoch). An upper bound of None beside a lower one is not known: more of the log than
+    a scan reads again may have been written twice. Consumer groups were given `records_delivered_again` a second time at least,
+    `records_delivered_again_at_most` at most, and `records_skipped_at_most` never. `cautions` are what would make it cost more.
     """
 
     records_lost_at_least: int | None = None

@@ -111,19 +111,28 @@ class RegroupedRecords(Struct, frozen=True):
         return self.last_offset - self.first_offset + 1
 
 
+class RepeatsAtMost(Struct, frozen=True):
+    """How many records without producer ids equal an earlier one: with their timestamps, and without."""
+
+    same_times: int
+    any_times: int
+
+
 class Repeats(Struct, frozen=True):
-    """The repeats among a partition's batches without producer ids."""
+    """The repeats among a partition's batches without producer ids; `at_most` where all of its records were compared."""
 
     repeated: Sequence[RepeatedBatch] = ()
     reordered: Sequence[ReorderedBatches] = ()
     regrouped: Sequence[RegroupedRecords] = ()
+    at_most: RepeatsAtMost | None = None
 
 
 class RepeatedSession(Struct, frozen=True):
     """A session (producer id and epoch) whose first records, `first_offset` to `last_offset`, another one had written.
 
     `records` are as many as could be compared, at `copied_first` to `copied_last` before; `same_times`: their timestamps
-    are equal too. `previous` and `batch` are the batches in which the copied records and the copies begin.
+    are equal too. `previous` and `batch` are the batches in which the copied records and the copies begin. `records_at_most`: so
+    many of the session others had written before, wherever; None where not all of the partition was compared.
     """
 
     producer_id: int
@@ -138,6 +147,7 @@ class RepeatedSession(Struct, frozen=True):
     same_times: bool
     previous: BoundaryBatch
     batch: BoundaryBatch
+    records_at_most: int | None = None
 
 
 class RepeatedEpoch(Struct, frozen=True):
@@ -146,7 +156,7 @@ class RepeatedEpoch(Struct, frozen=True):
     `records` records at `copied_first` to `copied_last` are those at `first_offset` to `last_offset`, in order; `copied` and
     `again` are the batches they lie in, the first of `again` being the new epoch's first. `same_times`: their timestamps are
     equal too. `distinct`: so many of the copied batches, or of their records, differ from all others around.
-    `to_the_end`: they are the last of the old epoch, or all there is of the new one.
+    `to_the_end`: they are the last of the old epoch, or all there is of the new one. `records_at_most` as of RepeatedSession.
     """
 
     producer_id: int
@@ -162,6 +172,7 @@ class RepeatedEpoch(Struct, frozen=True):
     distinct: int
     same_times: bool
     to_the_end: bool
+    records_at_most: int | None = None
 
 
 class IdleProducer(Struct, frozen=True):

@@ -8,8 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.repeats.restarts import Restart
-from kaudit.audits.repeats.sessions import Handover
+from kaudit.audits.repeats.restarts import MAX_PRODUCERS, MAX_RESTARTS, Restart
 from kaudit.audits.sequences.expired_producers import idle_longest
 from kaudit.audits.sequences.leader_changes import leader_changes
 from kaudit.audits.sequences.raised_epochs import often_raised
@@ -87,14 +86,15 @@ class PartitionAudit(Struct):
     failed_reads: Sequence[Unreadable] = ()
     """Files beside the segments that could not be read, and segments that could not be read a second time."""
     repeats: Repeats = field(default_factory=Repeats)
-    sessions: Sequence[Handover] = ()
-    """Where one producer id's session follows on others: only when records were decoded."""
+    decoded: bool = False
+    """Every record was decoded."""
     restarts: Sequence[Restart] = ()
-    """Where a producer begins after the end of others, unless records were decoded."""
+    """Where a producer begins after the end of others."""
     restarts_compared: int = 0
+    """Those that were compared with the last records of others alone."""
     restarts_not_compared: int = 0
-    sessions_not_exhausted: int = 0
-    """Sessions before which there is more of the log than was searched for their first record."""
+    restarts_not_exhausted: int = 0
+    """Those before which there is more of the log than was searched for their first record."""
     repeated_sessions: Sequence[RepeatedSession] = ()
     leader_epochs: Rows = field(default_factory=lambda: np.empty(0, dtype=LEADER_EPOCH_START))
     """The first batch of every range with one leader epoch, in offset order."""
@@ -146,7 +146,6 @@ _DETAILS = (
     "append_times",
     "malformed",
     "side_facts",
-    "sessions",
     "restarts",
     "repeated_sessions",
     "repeated_epochs",
@@ -193,7 +192,7 @@ def close_partition(
     known = replay.spans.has_all_commits and CoverageGap.MARKERS not in replay.coverage_gaps
     if needs.markers and log.ended is not None and len(log.ended) and known and not log.damages:
         markers = Markers(replay.directory, log.ended)
-    restarts, more_restarts = replay.starts.restarts(rows)
+    restarts, more_restarts = replay.starts.restarts(rows, MAX_PRODUCERS if replay.decoded else MAX_RESTARTS)
     return PartitionAudit(
         directory=replay.directory,
         counts=replay.counts,
@@ -201,10 +200,7 @@ def close_partition(
         dropped_observations=replay.transitions.dropped_observations,
         missing=missing,
         damages=replay.continuity.damages,
-        unlisted=replay.continuity.unlisted
-        + replay.more_malformed
-        + replay.repeats.unlisted
-        + replay.sessions.unlisted,
+        unlisted=replay.continuity.unlisted + replay.more_malformed + replay.repeats.unlisted,
         regressions=replay.continuity.epoch_regressions(),
         opened=open_transactions(replay, whole=not unread),
         compacted=compacted,
@@ -233,7 +229,7 @@ def close_partition(
         markers=markers,
         digest=_digest(replay, needs.digest_ranges, unread, compacted=compacted),
         repeats=replay.repeats.result(),
-        sessions=replay.sessions.handovers(),
+        decoded=replay.decoded,
         restarts=restarts,
         restarts_not_compared=more_restarts,
         leader_changes=leader_changes(

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
-from kaudit.audits.repeats.restarts import handovers, one_for_each_bump, repeated_epochs
+from kaudit.audits.repeats.restarts import with_bumps
 from kaudit.audits.sequences.rescan import Questions, rescan
 from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.deferred import Deferred
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.producer_patterns import InterleavedWriters, RepeatedEpoch, SharedProducerId
+from kaudit.model.producer_patterns import InterleavedWriters, SharedProducerId
 from kaudit.model.sequence import next_sequence
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
@@ -51,23 +51,19 @@ def find_repeats(partition: PartitionAudit, open_source: OpenSource, most_bytes:
     directory, reads = partition.directory, FailedReads(open_source)
     partition.repeats = without_equal_records(partition.repeats, directory, reads)
     if copies := partition.repeats.repeated:
-        again = regrouped.regrouped_records(copies, directory, reads)
-        partition.repeats = replace(partition.repeats, regrouped=again)
-    sessions, places = partition.sessions, None
-    if sessions:
-        identity = identities.TopicIdentities(None, reads).of(directory)
-        places = session_copies.places_before(sessions, directory, reads, identity, most_bytes)
-        partition.sessions_not_exhausted = places.not_exhausted
-    else:
-        sessions = handovers(partition.restarts, directory, reads)
-    epochs: Sequence[RepeatedEpoch] = ()
-    if sessions:
-        partition.repeated_sessions, epochs = session_copies.compare_sessions(sessions, directory, reads, places)
-    partition.restarts_compared, partition.sessions = len(partition.restarts), ()
-    partition.restarts = ()
+        again, at_most = regrouped.regrouped_records(copies, directory, reads)
+        partition.repeats = replace(partition.repeats, regrouped=again, at_most=at_most)
+    restarts = partition.restarts
     if not partition.coverage_gaps and directory.topic not in INTERNAL_TOPICS:
-        of_batches, partition.bumps_not_compared = repeated_epochs(partition.observations, directory, reads)
-        partition.repeated_epochs = one_for_each_bump([*epochs, *of_batches])
+        restarts, partition.bumps_not_compared = with_bumps(restarts, partition.observations)
+    if restarts:
+        reader = identities.TopicIdentities(None, reads).reader(directory)
+        found = session_copies.compare_restarts(
+            restarts, directory, reads, reader, most_bytes if partition.decoded else 0
+        )
+        partition.repeated_sessions, partition.repeated_epochs, partition.restarts_not_exhausted = found
+    partition.restarts_compared = 0 if partition.decoded else len(partition.restarts)
+    partition.restarts = ()
     if partition.observations:
         partition.shared = shared_producer_ids(partition, reads)
     partition.failed_reads = [*partition.failed_reads, *reads.unreadable]

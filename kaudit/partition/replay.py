@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from kaudit.audits.repeats.non_idempotent_repeats import RepeatDetector
 from kaudit.audits.repeats.restarts import RestartTracker
-from kaudit.audits.repeats.sessions import SessionTracker
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.audits.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch
@@ -85,8 +84,8 @@ class PartitionReplay:
         self.empty_marker: EmptyMarker | None = None
         self.snapshots = SnapshotWatch(list_snapshots(directory))
         self.repeats = RepeatDetector()
-        self.sessions = SessionTracker()
         self.starts = RestartTracker()
+        self.decoded = False
         self.malformed: list[MalformedBatch] = []
         self.more_malformed = 0
         self.counts = Counts()
@@ -126,10 +125,8 @@ class PartitionReplay:
         # brokers write internal topics, and retry nothing; a text holds no bytes to compare
         if self.directory.topic not in INTERNAL_TOPICS and not chunk.coverage_gaps:
             self.repeats.feed(chunk)
-            if chunk.decoded:
-                self.sessions.feed(chunk.runs, chunk.boundary_batches)
-            else:
-                self.starts.feed(chunk.runs, chunk.boundary_batches)
+            self.starts.feed(chunk.runs, chunk.boundary_batches)
+            self.decoded = self.decoded or chunk.decoded
         room = max(MAX_LISTED - len(self.malformed), 0)
         self.malformed += chunk.malformed[:room]
         self.more_malformed += chunk.more_malformed + len(chunk.malformed[room:])

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from kaudit.audits.repeats.non_idempotent_repeats import RepeatDetector
 from kaudit.audits.repeats.restarts import FIRST_BATCH, RestartTracker
-from kaudit.audits.repeats.sessions import SessionTracker
 from kaudit.audits.sequences.producer_table import ROW, ProducerTable
 from kaudit.audits.sequences.transition_audit import TransitionAudit
 from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch
@@ -45,8 +44,8 @@ class _SavedReplay(Struct, array_like=True):
     empty_marker: EmptyMarker | None
     snapshots: SnapshotWatch
     repeats: RepeatDetector
-    sessions: SessionTracker
     starts: RestartTracker
+    decoded: bool
     malformed: list[MalformedBatch]
     more_malformed: int
     counts: Counts

@@ -276,6 +276,7 @@ def partition_evidence(
         part.repeats.repeated,
         part.repeats.reordered,
         part.repeats.regrouped,
+        [] if part.repeats.at_most is None else [part.repeats.at_most],
         part.repeated_sessions,
         part.repeated_epochs,
         part.leader_changes,

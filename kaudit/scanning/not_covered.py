@@ -55,10 +55,10 @@ def partitions_not_audited(
             yield NotAudited(oldest.path + more, oldest.reason)
     yield from _reason(
         (part for part in users if part.restarts_compared),
-        "producers that begin after others ended: only whole batches were compared (KA701; --depth records compares records)",
+        "producers that begin after others ended: compared with the last records of those (KA701; --depth records compares with all)",
     )
     yield from _reason(
-        (part for part in users if part.sessions_not_exhausted),
+        (part for part in users if part.restarts_not_exhausted),
         "producers that begin after others ended: compared with the 256 MiB before them (KA701; kaudit dedup compares more)",
     )
     for kind in CoverageGap:

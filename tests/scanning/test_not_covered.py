@@ -58,7 +58,7 @@ NOTHING_WRONG = PartitionAudit(
     has_tv2=False, still_growing=False,
 )  # fmt: skip
 NO_CHECKPOINT = "the log start offset is not known: no checkpoint beside the partition (pass --log-start-offset)"
-RESTARTS = "producers that begin after others ended: only whole batches were compared (KA701; --depth records compares records)"
+RESTARTS = "producers that begin after others ended: compared with the last records of those (KA701; --depth records compares with all)"
 LEGACY = "magic 0 and 1: no producer ids, sequences are not checkable"
 COMPACTED = "compacted: offsets that the log cleaner can have removed, and the sequences they held, are not reported"
 GROWING = "the last batch was still being written"

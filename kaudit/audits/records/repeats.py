@@ -132,14 +132,20 @@ def _is_one(spill: Spill, number: int) -> bool:
     return True
 
 
+def equal_rows(places: NDArray[Any], *identity: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the order of rows in which equal ones are together, by their places, and which rows of it equal none before them."""
+    order = np.lexsort((places, *identity[::-1]))
+    begins = np.zeros(len(order), dtype=np.bool_)
+    begins[:1] = True
+    for column in identity:
+        ordered = column[order]
+        begins[1:] |= ordered[1:] != ordered[:-1]
+    return order, begins
+
+
 def _repeats(rows: Rows, task: RepeatTask) -> Rows:
     """Return the rows that equal others before them, as REPEATED."""
-    order = np.lexsort((rows["place"], rows["low"], rows["high"]))
-    begins = np.ones(len(rows), dtype=np.bool_)
-    begins[1:] = False
-    for name in ("high", "low"):
-        column = rows[name][order]
-        begins[1:] |= column[1:] != column[:-1]
+    order, begins = equal_rows(rows["place"], rows["high"], rows["low"])
     sizes = np.diff(np.append(np.flatnonzero(begins), len(rows)))
     places = rows["place"][order[np.repeat(sizes > 1, sizes)]]
     sizes = sizes[sizes > 1]

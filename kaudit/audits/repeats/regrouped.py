@@ -1,132 +1,137 @@
-"""Records without producer ids that a client batched anew before it sent them again, as librdkafka does.
+"""Records without producer ids that are in the log again: how many at most, and those that a client batched anew, as librdkafka does.
 
-Looked for only around copies of whole batches: these show that a client without idempotence sent again.
+Looked for only where whole batches are copied: these show that a client without idempotence sent again. All of a partition is
+compared if it is small enough, else what lies around the copies.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from itertools import islice
-from typing import NamedTuple
+from typing import Any
 
-from kaudit.audits.repeats.sessions import merged_ranges
-from kaudit.formats.errors import WireError
-from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.formats.log.records import read_records
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.audits.records.repeats import equal_rows
+from kaudit.audits.repeats.identities import CONTENT
+from kaudit.audits.repeats.records_again import Ranges, ReadAgain, RecordsAgain
+from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG
 from kaudit.model.log_rows import NonIdempotentBatch
-from kaudit.model.producer_patterns import RegroupedRecords, RepeatedBatch
-from kaudit.reading.batch_stream import stream_batches
-from kaudit.reading.chunk_plan import OpenSource, boundary_from
-from kaudit.reading.content_rows import read_batch
-from kaudit.reading.record_content import MAX_BATCH_BYTES, content_of
-from kaudit.reading.segment import ByteRange
-from kaudit.source.bytes import ByteSource
+from kaudit.model.producer_patterns import RegroupedRecords, RepeatedBatch, RepeatsAtMost
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.identity.grammar import parse_identity
 from kaudit.source.layout import PartitionDirectory
 
 AROUND_BYTES = 1 << 20
-"""Read before the first copy of a place and after the last one."""
-MOST_RECORDS, MOST_BYTES = 200_000, 64 << 20
-"""Records of one partition that are compared, and bytes of their batches; what lies beyond is not counted."""
+"""Read before the first copy of a place and after the last one, where a partition is too large to be read."""
 _MIN_RECORDS = 2
 """One equal record alone may be chance."""
 _MOST_TIMES = 2
 """A record with more timestamps recurs for its own reasons, as those of load generators do."""
 
 
+def regrouped_records(
+    repeated: Sequence[RepeatedBatch], directory: PartitionDirectory, open_source: OpenSource
+) -> tuple[list[RegroupedRecords], RepeatsAtMost | None]:
+    """Return the records in a row, two or more, that are there again with their timestamps in batches of other sizes.
+
+    And how many are there again at most, None where not all of the partition could be compared.
+    """
+    if any(segment.text is not None for segment in directory.segments):
+        return [], None  # a text shows no records, or not where batches begin
+    reader = IdentityReader(parse_identity(CONTENT))
+    again = RecordsAgain(directory, open_source, reader, _has_no_producer)
+    whole = again.fits()
+    try:
+        read = again.read(None if whole else _places([each for each in repeated if each.same_times], directory))
+    except OSError:
+        return [], None  # reported by the audit itself
+    # what lies below it was deleted, though its segment is still there
+    there = read.offsets >= (directory.log_start_offset or 0)
+    appended = (read.batches["attributes"] & LOG_APPEND_TIME_FLAG != 0)[read.numbers]
+    counted = [repeat.again.base_offset for repeat in repeated]
+    others = there & ~appended & ~np.isin(read.batches["base_offset"], counted)[read.numbers]
+    found = list(_in_a_row(read, *_again(read, others, ~appended)))
+    if not (whole and read.ended):
+        return found, None
+    equal = _repeats(read.offsets, there, *read.contents.T)
+    return found, RepeatsAtMost(
+        equal if appended.any() else _repeats(read.offsets, there, *read.contents.T, read.timestamps), equal
+    )
+
+
+def _has_no_producer(batches: Batches) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (batches["producer_id"] < 0) & (batches["attributes"] & CONTROL_FLAG == 0)
+    return found
+
+
+def _repeats(offsets: NDArray[np.int64], chosen: NDArray[np.bool_], *identity: NDArray[Any]) -> int:
+    """Return how many of the chosen records equal an earlier one."""
+    _, begins = equal_rows(offsets[chosen], *(column[chosen] for column in identity))
+    return int(np.count_nonzero(~begins))
+
+
+def _again(
+    read: ReadAgain, others: NDArray[np.bool_], timed: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the indexes of records that equal earlier ones, in the order of the log, and of the first one of each."""
+    known = np.flatnonzero(timed)
+    order, begins = equal_rows(read.timestamps[known], *read.contents[known].T)
+    at = read.timestamps[known][order]
+    times = (
+        np.add.reduceat(np.append(True, at[1:] != at[:-1])[: len(at)] | begins, np.flatnonzero(begins))
+        if len(at)
+        else at
+    )
+    often = np.zeros(len(read.offsets), dtype=np.bool_)
+    often[known[order]] = (times > _MOST_TIMES)[np.cumsum(begins) - 1]
+    own = np.flatnonzero(others)
+    order, begins = equal_rows(read.offsets[own], *read.contents[own].T, read.timestamps[own])
+    rows = own[order]
+    first = rows[np.flatnonzero(begins)][np.cumsum(begins) - 1] if len(rows) else rows
+    again = np.flatnonzero(~begins & ~often[rows])
+    again = again[np.argsort(rows[again])]
+    return rows[again], first[again]
+
+
+def _in_a_row(read: ReadAgain, again: NDArray[np.intp], first: NDArray[np.intp]) -> Iterator[RegroupedRecords]:
+    """Yield the records that equal earlier ones, and follow one another."""
+    offsets = read.offsets[again]
+    starts = np.flatnonzero(np.append(True, offsets[1:] != offsets[:-1] + 1)[: len(offsets)])
+    ends = np.append(starts[1:], len(offsets))[: len(starts)]
+    for start, stop in zip(starts.tolist(), ends.tolist(), strict=True):
+        if stop - start >= _MIN_RECORDS:
+            originals = read.offsets[first[start:stop]]
+            yield RegroupedRecords(
+                _batch(read, first[start]),
+                _batch(read, again[start]),
+                int(originals.min()),
+                int(originals.max()),
+                int(offsets[start]),
+                int(offsets[stop - 1]),
+            )
+
+
+def _batch(read: ReadAgain, record: np.intp) -> NonIdempotentBatch:
+    number = int(read.numbers[record])
+    row = read.batches[number : number + 1]
+    columns = {name: int(row[name][0]) for name in _COLUMNS}
+    return NonIdempotentBatch(
+        **columns,
+        last_offset=int(last_offsets(row)[0]),
+        ordinal=-1,
+        records_crc=0,
+        segment=int(read.segments[number]),
+        regresses=False,
+    )
+
+
 _COLUMNS = ("base_offset", "crc", "size", "record_count", "base_timestamp", "max_timestamp", "position")
 
 
-class _Record(NamedTuple):
-    offset: int
-    content: int
-    timestamp: int
-    batch: NonIdempotentBatch
-
-
-def regrouped_records(
-    repeated: Sequence[RepeatedBatch], directory: PartitionDirectory, open_source: OpenSource
-) -> list[RegroupedRecords]:
-    """Return the records in a row, two or more, that are there again with their timestamps in batches of other sizes."""
-    if any(segment.text is not None for segment in directory.segments):
-        return []  # a text shows no records, or not where batches begin
-    copies = [repeat for repeat in repeated if repeat.same_times]
-    log_start = directory.log_start_offset or 0  # what lies below it was deleted, though its segment is still there
-    counted = {repeat.again.base_offset for repeat in repeated}
-    first: dict[tuple[int, int], _Record] = {}
-    times: defaultdict[int, set[int]] = defaultdict(set)
-    again: list[tuple[_Record, _Record]] = []
-    try:
-        for record in islice(_records(copies, directory, open_source), MOST_RECORDS):
-            times[record.content].add(record.timestamp)
-            if record.batch.base_offset in counted or record.offset < log_start:
-                continue
-            original = first.setdefault((record.content, record.timestamp), record)
-            if original is not record:
-                again.append((original, record))
-    except OSError:
-        return []  # reported by the audit itself
-    return list(_in_a_row([pair for pair in again if len(times[pair[1].content]) <= _MOST_TIMES]))
-
-
-def _in_a_row(pairs: Sequence[tuple[_Record, _Record]]) -> Iterator[RegroupedRecords]:
-    """Yield the pairs whose second records follow one another."""
-    group: list[tuple[_Record, _Record]] = []
-    for pair in pairs:
-        if group and pair[1].offset != group[-1][1].offset + 1:
-            yield from _regrouped(group)
-            group = []
-        group.append(pair)
-    yield from _regrouped(group)
-
-
-def _regrouped(group: Sequence[tuple[_Record, _Record]]) -> Iterator[RegroupedRecords]:
-    if len(group) < _MIN_RECORDS:
-        return
-    originals = [original.offset for original, _ in group]
-    (original, record), (_, last) = group[0], group[-1]
-    yield RegroupedRecords(original.batch, record.batch, min(originals), max(originals), record.offset, last.offset)
-
-
-def _records(
-    copies: Sequence[RepeatedBatch], directory: PartitionDirectory, open_source: OpenSource
-) -> Iterator[_Record]:
-    """Yield the records around copies, in offset order. Raises OSError where a segment cannot be read any more."""
-    room = MOST_BYTES
-    for segment, ranges in sorted(_places(copies, directory).items()):
-        with closing(open_source(directory.segments[segment])) as source:
-            for batch in _batches(source, segment, directory.segments[segment].size, ranges):
-                room -= batch.size
-                if room < 0:
-                    return
-                try:
-                    records = list(read_records(read_batch(source, batch.position, batch.size), MAX_BATCH_BYTES))
-                except (WireError, ValueError):
-                    continue  # reported where records are decoded
-                for record in records:
-                    yield _Record(record.offset, content_of(record), record.timestamp, batch)
-
-
-def _batches(
-    source: ByteSource, segment: int, size: int, ranges: Sequence[tuple[int, int]]
-) -> Iterator[NonIdempotentBatch]:
-    """Yield the batches without producer ids, and with their clients' timestamps, that begin in ranges of a segment."""
-    for start, stop in ranges:
-        begin = boundary_from(source, start, size) if start else 0
-        for piece in stream_batches(source, ByteRange(begin, stop, size), expected_offset=None):
-            rows = piece.batches
-            plain = (rows["magic"] == CURRENT_MAGIC) & (rows["producer_id"] < 0)
-            plain &= rows["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) == 0
-            for row in rows[plain]:
-                columns = {name: int(row[name]) for name in _COLUMNS}
-                last_offset = columns["base_offset"] + max(int(row["last_offset_delta"]), 0)
-                yield NonIdempotentBatch(
-                    **columns, last_offset=last_offset, ordinal=-1, records_crc=0, segment=segment, regresses=False
-                )
-
-
-def _places(copies: Sequence[RepeatedBatch], directory: PartitionDirectory) -> dict[int, list[tuple[int, int]]]:
-    """Return by segment the ranges of bytes around copies, ascending and apart."""
+def _places(copies: Sequence[RepeatedBatch], directory: PartitionDirectory) -> Ranges:
+    """Return by segment the ranges of bytes around copies."""
     found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for repeat in copies:
         one, other = repeat.first, repeat.again
@@ -135,4 +140,4 @@ def _places(copies: Sequence[RepeatedBatch], directory: PartitionDirectory) -> d
             start = max(one.position - AROUND_BYTES, 0) if segment == one.segment else 0
             stop = min(other.position + other.size + AROUND_BYTES, size) if segment == other.segment else size
             found[segment].append((start, stop))
-    return {segment: merged_ranges(ranges) for segment, ranges in found.items()}
+    return found

@@ -1,275 +1,371 @@
-"""Whether a session begins with records that an earlier one wrote: both are read side by side from there, to where they part.
+"""Whether a producer begins with records that an earlier one wrote: both are read side by side from there, to where they part.
 
-Where they may begin to be equal is known by whole batches (restarts.py), or by the first record of the session, which is
-searched for in the log before it where records are decoded.
+The first record of the producer is searched for among the last ones of those that had ended, and of its own last epoch; in all
+of the log before it where records are decoded. Only what lies outside transactions counts: what a transaction wrote and aborted
+is written again by right.
 """
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.repeats.identities import CONTENT
-from kaudit.audits.repeats.sessions import Handover, Session, merged_ranges, unlike_others
-from kaudit.formats.errors import WireError
-from kaudit.formats.log.batch_header import CURRENT_MAGIC
-from kaudit.formats.log.records import Record, read_records
-from kaudit.model.batch import Batches
+from kaudit.audits.records.repeats import equal_rows
+from kaudit.audits.repeats.records_again import Ranges, RecordsAgain
+from kaudit.audits.repeats.restarts import Edge, Restart
+from kaudit.model.batch import Batches, concatenate
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
+from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.reading.batch_stream import stream_batches
-from kaudit.reading.chunk_plan import OpenSource, boundary_from
-from kaudit.reading.content_rows import read_batches
-from kaudit.reading.identity.columns import IdentityReader
-from kaudit.reading.identity.grammar import parse_identity
-from kaudit.reading.identity.parts import PartReader
-from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes, content_of
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
+from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes
 from kaudit.reading.run_batches import boundary_batches
 from kaudit.reading.segment import ByteRange
+from kaudit.source.bytes import ByteSource
 from kaudit.source.layout import PartitionDirectory
 
 MIN_RECORDS = 3
-"""Fewer equal records in a row may be chance, unless their timestamps are equal too."""
+"""Fewer equal records in a row may be chance, unless their timestamps are equal too, or they are of the producer's own last epoch."""
+_USUAL_WRITERS, _MIN_USUAL = 3, 10
+"""What three producers wrote may be what every producer writes: unless all of the log is searched, more records in a row must be
+equal then, or their timestamps too."""
 FOLLOWED_BYTES = 256 << 20
 """Read of one partition where records are compared side by side."""
+TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
+"""The last batches of a producer, many times what clients have in flight: so many, or those of so many bytes."""
+NEAR_BYTES = 1 << 20
+"""Bytes of the log in which the last batches of a producer that ended are looked for."""
+FAR_BYTES = 8 << 20
+"""Bytes of the log in which those of a producer's last epoch are looked for."""
 _PLACES = 8
-"""Places of one earlier session from which records are compared, the last ones: a record that recurs is no evidence."""
+"""Places of one earlier producer from which records are compared, the last ones: a record that recurs is no evidence."""
 _PROOF = 64
 """So many records of fewer than MIN_RECORDS kinds show that equal ones are what is written here."""
 _LISTED = 100_000
 """Records held of one comparison; more are counted."""
 _WINDOW_BYTES = 256 << 10
 
-Place = tuple[BoundaryBatch, int]
-"""A batch, and the offset of a record in it."""
 
-
-class Places(Struct):
-    """Where earlier sessions wrote the first record of a later one: by number of the handover, and (id, epoch)."""
-
-    found: Mapping[tuple[int, int, int], Sequence[Place]]
-    identity: str
-    """By which records are compared, as `--identity` names it."""
-    not_exhausted: int = 0
-    """Sessions before which there is more of the log than was searched."""
-
-
-class _Record(Struct, frozen=True):
+class _Record(NamedTuple):
     content: int
+    """Half of its identity."""
     timestamp: int
     offset: int
     batch: BoundaryBatch
 
 
 class _Copy(Struct):
-    """Records in a row that both sessions have: of each the first _LISTED, and the batches they lie in."""
+    """Records in a row that both producers have: of each the first _LISTED, and the batches they lie in."""
 
-    before: Session
-    again: list[_Record]
-    copied: list[_Record]
+    before: Edge
+    again: list[_Record] = field(default_factory=list)
+    copied: list[_Record] = field(default_factory=list)
+    beyond: Sequence[_Record] = ()
+    """Some that follow `again`."""
     records: int = 0
     last_again: int = -1
     last_copied: int = -1
     same_times: bool = True
     ends: bool = False
-    """One of the sessions has no more records."""
+    """One of the producers has no more records."""
 
 
-def places_before(
-    handovers: Sequence[Handover],
-    directory: PartitionDirectory,
-    open_source: OpenSource,
-    identity: str,
-    most_bytes: int | None = None,
-) -> Places:
-    """Search the log before each session for its first record, in one reading: all of it, or at most so many bytes."""
-    reader = IdentityReader(parse_identity(identity))
-    wanted: defaultdict[int, list[int]] = defaultdict(list)
-    ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    not_exhausted = 0
-    for number, handover in enumerate(handovers):
-        first = handover.session.head[0]
-        data = batch_bytes(first, directory, open_source)
-        columns, _ = reader.columns([] if data is None else [data])
-        if not len(columns.offsets):
-            continue
-        wanted[int(columns.identities[0, 0])].append(number)
-        room = sum(segment.size for segment in directory.segments) if most_bytes is None else most_bytes
-        for segment in range(first.segment, -1, -1):
-            stop = first.position if segment == first.segment else directory.segments[segment].size
-            ranges[segment].append((max(stop - room, 0), stop))
-            room -= stop
-            if room <= 0:
-                break
-        not_exhausted += room < 0
-    found: defaultdict[tuple[int, int, int], deque[Place]] = defaultdict(lambda: deque(maxlen=_PLACES))
-    contents = np.array(list(wanted), dtype=np.uint64)
-    try:
-        for batch, producer, content, offset in _hits(ranges, contents, directory, open_source, reader):
-            for number in wanted[content]:
-                if batch.last_offset < handovers[number].session.first_offset:
-                    found[number, *producer].append((batch, offset))
-    except OSError:
-        return Places(found, identity, not_exhausted)  # reported by the audit itself
-    return Places(found, identity, not_exhausted)
+class Compared(NamedTuple):
+    """Producers that begin with records of another one, or of their own last epoch, and for how many not all of the log was searched."""
+
+    sessions: Sequence[RepeatedSession]
+    epochs: Sequence[RepeatedEpoch]
+    not_exhausted: int
 
 
-def _hits(
-    ranges: Mapping[int, list[tuple[int, int]]],
-    wanted: NDArray[np.uint64],
+def compare_restarts(
+    restarts: Sequence[Restart],
     directory: PartitionDirectory,
     open_source: OpenSource,
     reader: IdentityReader,
-) -> Iterator[tuple[BoundaryBatch, tuple[int, int], int, int]]:
-    """Yield the records with a wanted first half of an identity: batch, producer id and epoch, this half, offset."""
-    for segment, own in sorted(ranges.items()):
-        file = directory.segments[segment]
-        if file.text is not None:
+    most_bytes: int | None = 0,
+) -> Compared:
+    """Return which producers begin with records of those before them.
+
+    At most `most_bytes` of the log before a producer are searched for its first record, None: all; 0: the last batches of those
+    before it alone.
+    """
+    records = ProducerRecords(directory, open_source, reader)
+    firsts = [next(records.of_batch(restart.first.batch), None) for restart in restarts]
+    not_exhausted = 0
+    if most_bytes == 0:
+        found = _places_in_tails(restarts, firsts, records)
+    else:
+        found, not_exhausted = _places_before(restarts, firsts, records, most_bytes)
+    sessions: list[RepeatedSession] = []
+    epochs: list[RepeatedEpoch] = []
+    for number, restart in enumerate(restarts):
+        copies = [
+            copy
+            for before in restart.before
+            if (copy := _longest_copy(records, restart, before, found.places.get((number, *before.producer), ())))
+            and copy.records
+        ]
+        for copy in sorted(copies, key=lambda copy: -copy.records):
+            writers = found.writers[copy.again[0].content]
+            if copy.before.producer_id != restart.first.producer_id:
+                usual = most_bytes == 0 and len(writers) >= _USUAL_WRITERS and not copy.same_times
+                if _is_evidence(records, copy, _MIN_USUAL if usual else MIN_RECORDS):
+                    sessions.append(_repeated(restart, copy))
+                    break
+            elif (epoch := _repeated_epoch(records, restart, copy)) is not None:
+                epochs.append(epoch)
+                break
+    most = records.repeats_at_most() if sessions or epochs else {}
+    return Compared(_bounded(sessions, most), _bounded(epochs, most), not_exhausted)
+
+
+_Found = TypeVar("_Found", RepeatedSession, RepeatedEpoch)
+
+
+def _bounded(found: Sequence[_Found], most: Mapping[tuple[int, int], int]) -> list[_Found]:
+    """Return what was found with how many records of each producer are there before at most."""
+    return [
+        replace(each, records_at_most=max(most[each.producer_id, each.producer_epoch], each.records)) if most else each
+        for each in found
+    ]
+
+
+class _Places(Struct):
+    """Where the first record of a producer was written before: by number of the restart, producer id and epoch; and by whom, by content."""
+
+    places: defaultdict[tuple[int, int, int], deque[tuple[BoundaryBatch, int]]] = field(
+        default_factory=lambda: defaultdict(lambda: deque(maxlen=_PLACES))
+    )
+    writers: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+
+def _places_in_tails(
+    restarts: Sequence[Restart], firsts: Sequence[_Record | None], records: "ProducerRecords"
+) -> _Places:
+    found = _Places()
+    for number, (restart, first) in enumerate(zip(restarts, firsts, strict=True)):
+        if first is None:
             continue
-        with closing(open_source(file)) as source:
-            for start, stop in merged_ranges(own):
-                begin = boundary_from(source, start, file.size) if start else 0
-                for piece in stream_batches(source, ByteRange(begin, stop, file.size), expected_offset=None):
-                    rows = _of_producers(piece.batches)
-                    for numbers, data in read_batches(source, rows):
-                        columns, _ = reader.columns(data)
-                        hits = np.flatnonzero(np.isin(columns.identities[:, 0], wanted))
-                        at = np.array(numbers)[columns.batches[hits]].tolist()
-                        values = columns.identities[hits, 0].tolist(), columns.offsets[hits].tolist()
-                        for row, content, offset in zip(at, *values, strict=True):
-                            (batch,) = boundary_batches(rows[row : row + 1], 0, segment)
-                            producer = int(rows["producer_id"][row]), int(rows["producer_epoch"][row])
-                            yield batch, producer, content, offset
+        found.writers[first.content].add(restart.first.producer_id)
+        for before in restart.before:
+            own = before.producer_id == restart.first.producer_id
+            for record in records.tail(before, FAR_BYTES if own else NEAR_BYTES):
+                if record.content == first.content:
+                    found.writers[first.content].add(before.producer_id)
+                    found.places[number, *before.producer].append((record.batch, record.offset))
+    return found
 
 
-def _of_producers(batches: Batches) -> Batches:
-    """The data batches of producers that are outside transactions."""
-    data = batches["attributes"] & (CONTROL_FLAG | TRANSACTIONAL_FLAG) == 0
-    rows: Batches = batches[data & (batches["magic"] == CURRENT_MAGIC) & (batches["producer_id"] >= 0)]
-    return rows
+def _places_before(
+    restarts: Sequence[Restart],
+    firsts: Sequence[_Record | None],
+    records: "ProducerRecords",
+    most_bytes: int | None,
+) -> tuple[_Places, int]:
+    """Search the log before all restarts in one reading. Return what was found, and for how many not all of it was searched."""
+    segments, not_exhausted = records.directory.segments, 0
+    wanted: defaultdict[int, list[int]] = defaultdict(list)
+    ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    found = _Places()
+    for number, (restart, first) in enumerate(zip(restarts, firsts, strict=True)):
+        if first is None:
+            continue
+        wanted[first.content].append(number)
+        found.writers[first.content].add(restart.first.producer_id)
+        room = sum(segment.size for segment in segments) if most_bytes is None else most_bytes
+        for segment, start, stop in _ranges_before(records.directory, restart.first.batch, room):
+            ranges[segment].append((start, stop))
+        not_exhausted += room < _bytes_before(records.directory, restart.first.batch)
+    contents = np.array(list(wanted), dtype=np.uint64)
+    try:
+        for producer, record in records.within(ranges, contents):
+            found.writers[record.content].add(producer[0])
+            for number in wanted[record.content]:
+                if record.batch.last_offset < restarts[number].first.batch.base_offset:
+                    found.places[number, *producer].append((record.batch, record.offset))
+    except OSError:
+        return found, not_exhausted  # reported by the audit itself
+    return found, not_exhausted
 
 
-class SessionReader:
-    """Reads records of sessions again, each batch once as long as it is among the last few."""
+def _bytes_before(directory: PartitionDirectory, batch: BoundaryBatch) -> int:
+    return sum(segment.size for segment in directory.segments[: batch.segment]) + batch.position
 
-    def __init__(self, directory: PartitionDirectory, open_source: OpenSource, identity: str) -> None:
-        self._parts = None if identity == CONTENT else PartReader(parse_identity(identity))
-        self._directory = directory
+
+def _ranges_before(directory: PartitionDirectory, batch: BoundaryBatch, room: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (segment, first byte, byte after the last) of the log before a batch, the nearest first, of `room` bytes in all."""
+    for segment in range(batch.segment, -1, -1):
+        stop = batch.position if segment == batch.segment else directory.segments[segment].size
+        yield segment, max(stop - room, 0), stop
+        room -= stop
+        if room <= 0:
+            return
+
+
+class ProducerRecords:
+    """Reads records of producers again that are outside transactions."""
+
+    def __init__(self, directory: PartitionDirectory, open_source: OpenSource, reader: IdentityReader) -> None:
+        self.directory = directory
         self._open = open_source
+        self._again = RecordsAgain(directory, open_source, reader, _is_plain)
+        self._tails: dict[tuple[int, int], Sequence[_Record]] = {}
         self._room = FOLLOWED_BYTES
 
-    def of(self, batches: Iterable[BoundaryBatch]) -> list[_Record]:
-        """Return the records of these batches; a batch that cannot be read has none."""
-        return [record for batch in batches for record in self._read(batch)]
+    def of_batch(self, batch: BoundaryBatch) -> Iterator[_Record]:
+        """Yield the records of a batch; none where it cannot be read."""
+        data = batch_bytes(batch, self.directory, self._open)
+        columns, _ = self._again.reader.columns([] if data is None else [data], MAX_BATCH_BYTES)
+        return _listed(columns, np.zeros(len(columns.offsets), dtype=np.intp), [batch])
 
-    def after(self, session: Session, place: Place, last_offset: int | None = None) -> Generator[_Record]:
-        """Yield the records of a session from a place on, up to `last_offset`. Raises OSError."""
+    def repeats_at_most(self) -> Mapping[tuple[int, int], int]:
+        """Return how many records of each producer id and epoch others had written before; nothing where not all of the partition can be compared."""
+        try:
+            read = self._again.read() if self._again.fits() else None
+        except OSError:
+            return {}  # reported by the audit itself
+        if read is None or not read.ended:
+            return {}
+        order, begins = equal_rows(read.offsets, *read.contents.T)
+        at = read.numbers[order]
+        ids, epochs = read.batches["producer_id"][at], read.batches["producer_epoch"][at]
+        first = np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        others = (ids != ids[first]) | (epochs != epochs[first])
+        return Counter(zip(ids[others].tolist(), epochs[others].tolist(), strict=True))
+
+    def tail(self, edge: Edge, reach: int) -> Sequence[_Record]:
+        """Return the records of a producer's last batches that begin within so many bytes; none where they cannot be read."""
+        if edge.producer not in self._tails:
+            try:
+                self._tails[edge.producer] = list(self._tail(edge, reach))
+            except OSError:
+                self._tails[edge.producer] = ()  # reported by the audit itself
+        return self._tails[edge.producer]
+
+    def _tail(self, edge: Edge, reach: int) -> Iterator[_Record]:
+        parts: deque[tuple[int, Batches]] = deque()
+        batches = size = 0
+        for segment, start, stop in self._steps_before(edge.batch, reach):
+            with closing(self._open(self.directory.segments[segment])) as source:
+                rows = concatenate([_of(edge, rows) for rows in self._again.batches(source, segment, start, stop)])
+            parts.appendleft((segment, rows))
+            batches, size = batches + len(rows), size + int(rows["size"].sum())
+            if batches >= TAIL_BATCHES or size >= _TAIL_BYTES or (rows["base_sequence"] == 0).any():
+                break
+        sizes = np.concatenate([rows["size"] for _, rows in parts]).astype(np.int64)
+        from_end = np.cumsum(sizes[::-1])[::-1] - sizes
+        numbers = np.arange(len(sizes))[::-1]
+        chosen = (numbers < NUM_BATCHES_TO_RETAIN) | ((numbers < TAIL_BATCHES) & (from_end < _TAIL_BYTES))
+        for segment, rows in parts:
+            own, chosen = chosen[: len(rows)], chosen[len(rows) :]
+            with closing(self._open(self.directory.segments[segment])) as source:
+                yield from self._records(source, segment, rows[own])
+
+    def _steps_before(self, last: BoundaryBatch, reach: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (segment, first byte, byte after the last), the nearest first, up to and with the batch: each step doubles what was read."""
+        step = _WINDOW_BYTES
+        for segment, first, end in _ranges_before(self.directory, last._replace(position=last.position + 1), reach):
+            stop = end
+            while stop > first:
+                start = max(stop - step, first)
+                yield segment, start, stop
+                stop, step = start, 2 * step
+
+    def within(self, ranges: Ranges, wanted: NDArray[np.uint64]) -> Iterator[tuple[tuple[int, int], _Record]]:
+        """Yield the producers' records in bytes of segments that have a wanted content, each with its producer id and epoch."""
+        for segment, batches, columns in self._again.within(ranges):
+            hits = np.flatnonzero(np.isin(columns.identities[:, 0], wanted))
+            at = columns.batches[hits]
+            producers = zip(batches["producer_id"][at].tolist(), batches["producer_epoch"][at].tolist(), strict=True)
+            yield from zip(producers, _chosen(segment, batches, columns, hits), strict=True)
+
+    def after(self, edge: Edge, place: tuple[BoundaryBatch, int], last_offset: int | None = None) -> Generator[_Record]:
+        """Yield the records of a producer from a place on, up to `last_offset`. Raises OSError."""
         first, offset = place
-        for segment in range(first.segment, len(self._directory.segments)):
-            file = self._directory.segments[segment]
+        for segment in range(first.segment, len(self.directory.segments)):
+            file = self.directory.segments[segment]
             begin = first.position if segment == first.segment else 0
             with closing(self._open(file)) as source:
                 where = ByteRange(begin, file.size, file.size)
                 for piece in stream_batches(source, where, expected_offset=None, window_bytes=_WINDOW_BYTES):
-                    rows = _of_producers(piece.batches)
-                    own = (rows["producer_id"] == session.producer_id) & (
-                        rows["producer_epoch"] == session.producer_epoch
-                    )
-                    for batch in boundary_batches(rows[own], 0, segment):
-                        if last_offset is not None and batch.base_offset > last_offset:
-                            return
-                        yield from (record for record in self._read(batch) if record.offset >= offset)
+                    rows = _of(edge, piece.batches)
+                    if last_offset is not None:
+                        rows = rows[rows["base_offset"] <= last_offset]
+                    yield from (record for record in self._records(source, segment, rows) if record.offset >= offset)
                     self._room -= piece.read_to - begin
                     begin = piece.read_to
-                    if self._room < 0:
+                    passed = last_offset is not None and bool((piece.batches["base_offset"] > last_offset).any())
+                    if self._room < 0 or passed:
                         return
 
-    def _read(self, batch: BoundaryBatch) -> list[_Record]:
-        data = batch_bytes(batch, self._directory, self._open)
-        if data is None:
-            return []
-        try:
-            records = read_records(memoryview(data), MAX_BATCH_BYTES)
-            return [_Record(self._content(record), record.timestamp, record.offset, batch) for record in records]
-        except WireError:
-            return []  # reported by the audit itself
-
-    def _content(self, record: Record) -> int:
-        parts = None if self._parts is None else self._parts.read(record)
-        return content_of(record) if parts is None else hash(parts)
+    def _records(self, source: ByteSource, segment: int, rows: Batches) -> Iterator[_Record]:
+        for batches, columns in self._again.decoded(source, rows):
+            yield from _chosen(segment, batches, columns, np.arange(len(columns.offsets)))
 
 
-def compare_sessions(
-    handovers: Sequence[Handover], directory: PartitionDirectory, open_source: OpenSource, places: Places | None = None
-) -> tuple[list[RepeatedSession], list[RepeatedEpoch]]:
-    """Return the sessions that begin with records a predecessor wrote: another producer id's, and its own last epoch.
-
-    `places` as of `places_before`; without, the first record is looked for among the predecessor's last batches.
-    """
-    reader = SessionReader(directory, open_source, CONTENT if places is None else places.identity)
-    sessions: list[RepeatedSession] = []
-    epochs: list[RepeatedEpoch] = []
-    for number, handover in enumerate(handovers):
-        session, best = handover.session, None
-        for before in handover.before:
-            try:
-                found = _longest_copy(reader, session, before, _places(reader, number, handover, before, places))
-            except OSError:
-                continue  # reported by the audit itself
-            if found is not None and (best is None or found.records > best.records):
-                best = found
-        if best is None:
-            continue
-        if best.before.producer_id == session.producer_id:
-            epochs.append(_repeated_epoch(reader, session, best))
-        else:
-            sessions.append(_repeated(session, best))
-    return sessions, epochs
+def _chosen(segment: int, batches: Batches, columns: IdentityColumns, chosen: NDArray[np.intp]) -> Iterator[_Record]:
+    numbers, where = np.unique(columns.batches[chosen], return_inverse=True)
+    own = IdentityColumns(*(column[chosen] for column in columns))
+    return _listed(own, where, boundary_batches(batches[numbers], 0, segment))
 
 
-def _places(
-    reader: SessionReader, number: int, handover: Handover, before: Session, places: Places | None
-) -> Sequence[Place]:
-    if places is not None:
-        found = places.found.get((number, before.producer_id, before.producer_epoch), ())
-        return [place for place in found if place[1] <= before.last_offset]
-    head = reader.of(handover.session.head[:1])
-    equal = [record for record in reader.of(before.tail) if head and record.content == head[0].content]
-    return [(record.batch, record.offset) for record in equal[-_PLACES:]]
+def _listed(columns: IdentityColumns, where: NDArray[np.intp], batches: Sequence[BoundaryBatch]) -> Iterator[_Record]:
+    of = map(batches.__getitem__, where.tolist())
+    columns_of = (column.tolist() for column in (columns.identities[:, 0], columns.timestamps, columns.offsets))
+    return map(_Record._make, zip(*columns_of, of, strict=True))
 
 
-def _longest_copy(reader: SessionReader, session: Session, before: Session, places: Sequence[Place]) -> _Copy | None:
-    """Return the longest copy that begins at one of these places, the first of several; None where it may be chance."""
+def _is_plain(batches: Batches) -> NDArray[np.bool_]:
+    """Return which are data of producers, outside transactions; those of magic 0 and 1 have no producer id."""
+    plain = batches["attributes"] & (CONTROL_FLAG | TRANSACTIONAL_FLAG) == 0
+    found: NDArray[np.bool_] = plain & (batches["producer_id"] >= 0)
+    return found
+
+
+def _of(edge: Edge, batches: Batches) -> Batches:
+    own = (batches["producer_id"] == edge.producer_id) & (batches["producer_epoch"] == edge.producer_epoch)
+    rows: Batches = batches[own & _is_plain(batches)]
+    return rows
+
+
+def _longest_copy(
+    records: ProducerRecords, restart: Restart, before: Edge, places: Iterable[tuple[BoundaryBatch, int]]
+) -> _Copy | None:
+    """Return the longest copy that begins at one of these places, the first of several."""
     best: _Copy | None = None
-    for place in places:
-        found = _copy(reader, session, before, place)
-        if best is None or found.records > best.records:
-            best = found
-    if best is None or not best.records:
-        return None
-    if len({record.content for record in best.copied}) >= MIN_RECORDS:
-        return best
-    # one record is enough if it is the only one like it, and its time is the same to the millisecond
-    tail = [record.content for record in reader.of(before.tail)]
-    return best if best.same_times and len(set(tail)) == len(tail) > 1 else None
+    try:
+        for place in places:
+            if place[1] <= before.batch.last_offset:
+                found = _copy(records, restart, before, place)
+                best = found if best is None or found.records > best.records else best
+    except OSError:
+        return None  # reported by the audit itself
+    return best
 
 
-def _copy(reader: SessionReader, session: Session, before: Session, place: Place) -> _Copy:
-    found = _Copy(before, [], [])
-    head = session.head[0]
+def _copy(records: ProducerRecords, restart: Restart, before: Edge, place: tuple[BoundaryBatch, int]) -> _Copy:
+    found = _Copy(before)
+    head = restart.first.batch
     with (
-        closing(reader.after(session, (head, head.base_offset))) as ours,
-        closing(reader.after(before, place, before.last_offset)) as theirs,
+        closing(records.after(restart.first, (head, head.base_offset))) as ours,
+        closing(records.after(before, place, before.batch.last_offset)) as theirs,
     ):
         contents: set[int] = set()
         for copied in theirs:
             again = next(ours, None)
             if again is None or again.content != copied.content:
                 found.ends = again is None
+                found.beyond = [] if again is None else [again, *islice(ours, _PROOF)]
                 return found
             found.records += 1
             found.last_again, found.last_copied = again.offset, copied.offset
@@ -281,14 +377,24 @@ def _copy(reader: SessionReader, session: Session, before: Session, place: Place
                 contents.add(copied.content)
             if found.records == _PROOF and len(contents) < MIN_RECORDS:
                 return found
+        found.beyond = list(islice(ours, _PROOF))
     found.ends = True
     return found
 
 
-def _repeated(session: Session, copy: _Copy) -> RepeatedSession:
+def _is_evidence(records: ProducerRecords, copy: _Copy, least: int) -> bool:
+    """Return whether records of another producer are too many to be equal by chance."""
+    if len({record.content for record in copy.copied}) >= least:
+        return True
+    # one record is enough if it is the only one like it, and its time is the same to the millisecond
+    tail = [record.content for record in records.tail(copy.before, NEAR_BYTES)]
+    return copy.same_times and len(set(tail)) == len(tail) > 1
+
+
+def _repeated(restart: Restart, copy: _Copy) -> RepeatedSession:
     return RepeatedSession(
-        producer_id=session.producer_id,
-        producer_epoch=session.producer_epoch,
+        producer_id=restart.first.producer_id,
+        producer_epoch=restart.first.producer_epoch,
         first_offset=copy.again[0].offset,
         last_offset=copy.last_again,
         previous_id=copy.before.producer_id,
@@ -298,20 +404,22 @@ def _repeated(session: Session, copy: _Copy) -> RepeatedSession:
         records=copy.records,
         same_times=copy.same_times,
         previous=copy.copied[0].batch,
-        batch=session.head[0],
+        batch=restart.first.batch,
     )
 
 
-def _repeated_epoch(reader: SessionReader, session: Session, copy: _Copy) -> RepeatedEpoch:
-    """Whether other records around are like these shows in the first batches of `session` and the last ones before it."""
-    tail = [*(each for each in reader.of(copy.before.tail) if each.offset > copy.last_copied), *copy.copied]
-    head = [*copy.again, *(each for each in reader.of(session.head) if each.offset > copy.last_again)]
-    head_keys, tail_keys = (
-        [(record.content, record.timestamp if copy.same_times else 0) for record in side] for side in (head, tail)
-    )
+def _repeated_epoch(records: ProducerRecords, restart: Restart, copy: _Copy) -> RepeatedEpoch | None:
+    """Return the repetition; None where it may be chance: what is common around proves nothing, nor does one record under another time."""
+    around = {record.offset: record for record in (*records.tail(copy.before, FAR_BYTES), *copy.copied)}
+    sides = around.values(), (*copy.again, *copy.beyond)
+    keys = [[(record.content, record.timestamp if copy.same_times else 0) for record in side] for side in sides]
+    before, after = map(Counter, keys)
+    distinct = sum(before[key] == after[key] == 1 for key in keys[1][: len(copy.again)])
+    if not distinct or (distinct == 1 and not copy.same_times):
+        return None
     return RepeatedEpoch(
-        producer_id=session.producer_id,
-        producer_epoch=session.producer_epoch,
+        producer_id=restart.first.producer_id,
+        producer_epoch=restart.first.producer_epoch,
         previous_epoch=copy.before.producer_epoch,
         first_offset=copy.again[0].offset,
         last_offset=copy.last_again,
@@ -320,11 +428,11 @@ def _repeated_epoch(reader: SessionReader, session: Session, copy: _Copy) -> Rep
         copied=_batches_of(copy.copied),
         again=_batches_of(copy.again),
         records=copy.records,
-        distinct=unlike_others(tail_keys, head_keys, len(copy.again)),
+        distinct=distinct,
         same_times=copy.same_times,
         to_the_end=copy.ends,
     )
 
 
 def _batches_of(records: Sequence[_Record]) -> list[BoundaryBatch]:
-    return list({record.batch.position + (record.batch.segment << 40): record.batch for record in records}.values())
+    return list(dict.fromkeys(record.batch for record in records))

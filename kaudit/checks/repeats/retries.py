@@ -14,7 +14,7 @@ from kaudit.model.evidence_parts import NonIdempotent
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.log_rows import NonIdempotentBatch
-from kaudit.model.producer_patterns import RegroupedRecords, ReorderedBatches, RepeatedBatch
+from kaudit.model.producer_patterns import RegroupedRecords, ReorderedBatches, RepeatedBatch, RepeatsAtMost
 
 _MAX_LISTED = 100
 _RULE = "without a producer id a broker cannot recognise a batch that is sent again, and appends it again"
@@ -62,14 +62,45 @@ class _CopiedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False, rena
     simulated=Simulated("retry-without-idempotence"),
 )
 def retry_duplicate(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report each burst of copies once."""
-    for burst in _bursts(evidence.of(RepeatedBatch)):
-        yield _copied(context, burst)
-    for regrouped in evidence.of(RegroupedRecords):
-        yield _batched_anew(context, regrouped)
+    """Report each burst of copies once; what else may be there again counts in the first that costs anything."""
+    bursts, regrouped = _bursts(evidence.of(RepeatedBatch)), evidence.of(RegroupedRecords)
+    costs = [_records(burst) for burst in bursts if not _is_free(context, burst)] + [each.records for each in regrouped]
+    most = [
+        each.same_times if all(burst[0].same_times or _is_free(context, burst) for burst in bursts) else each.any_times
+        for each in evidence.of(RepeatsAtMost)
+    ]
+    more = max(most[0] - sum(costs), 0) if most else None
+    for burst in bursts:
+        free = _is_free(context, burst)
+        yield _copied(context, burst, NO_IMPACT if free else _impact(_records(burst), more))
+        more = more if free or more is None else 0
+    for each in regrouped:
+        yield _batched_anew(context, each, _impact(each.records, more))
+        more = None if more is None else 0
 
 
-def _batched_anew(context: Context, found: RegroupedRecords) -> Finding:
+def _impact(records: int, more: int | None) -> Impact:
+    return Impact(records_duplicated=records, records_duplicated_at_most=None if more is None else records + more)
+
+
+def _records(burst: Sequence[RepeatedBatch]) -> int:
+    return sum(repeat.again.record_count for repeat in burst)
+
+
+def _is_alone(burst: Sequence[RepeatedBatch]) -> bool:
+    """A person, or an application, may write one record twice; Java's client and librdkafka keep its time when they retry."""
+    return _records(burst) == 1 and not burst[0].same_times
+
+
+def _is_of_states(context: Context, burst: Sequence[RepeatedBatch]) -> bool:
+    return not burst[0].same_times and (context.compacted or _STATES.fullmatch(context.topic or "") is not None)
+
+
+def _is_free(context: Context, burst: Sequence[RepeatedBatch]) -> bool:
+    return _is_alone(burst) or _is_of_states(context, burst)
+
+
+def _batched_anew(context: Context, found: RegroupedRecords, impact: Impact) -> Finding:
     return retry_duplicate.finding(
         context,
         f"{counted(found.records, 'record')} at offsets {found.first_offset}..{found.last_offset} are repeats of records at "
@@ -88,7 +119,7 @@ def _batched_anew(context: Context, found: RegroupedRecords) -> Finding:
             copied_offsets=[[found.copied_first, found.first_offset]],
         ),
         explanations=(_BATCHED_ANEW,),
-        impact=Impact(records_duplicated=found.records),
+        impact=impact,
         following=(context.inspect_around(found.first_offset), context.count_repeats_command()),
         absent=_NO_PRODUCER,
     )
@@ -107,13 +138,10 @@ def _bursts(repeats: Sequence[RepeatedBatch]) -> list[list[RepeatedBatch]]:
     return bursts
 
 
-def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
-    first, again, last = burst[0].first, burst[0].again, burst[-1].again
-    records = sum(repeat.again.record_count for repeat in burst)
+def _copied(context: Context, burst: Sequence[RepeatedBatch], impact: Impact) -> Finding:
+    first, again, last, records = burst[0].first, burst[0].again, burst[-1].again, _records(burst)
     same = "the same records" + ("" if burst[0].same_times else " under new timestamps")
-    # a person, or an application, may write one record twice; Java's client and librdkafka keep its time when they retry
-    alone = records == 1 and not burst[0].same_times
-    states = not burst[0].same_times and (context.compacted or _STATES.fullmatch(context.topic or "") is not None)
+    alone, states = _is_alone(burst), _is_of_states(context, burst)
     if alone:
         message = f"the record at offset {again.base_offset} equals that at offset {first.base_offset}, under another timestamp"
     elif len(burst) == 1:
@@ -142,7 +170,7 @@ def _copied(context: Context, burst: Sequence[RepeatedBatch]) -> Finding:
             copied_offsets=[[repeat.first.base_offset, repeat.again.base_offset] for repeat in burst[:_MAX_LISTED]],
         ),
         explanations=_written_twice(burst[0], alone=alone, states=states),
-        impact=NO_IMPACT if alone or states else Impact(records_duplicated=records),
+        impact=impact,
         following=(context.inspect_around(again.base_offset), *(() if alone else (context.count_repeats_command(),))),
         absent=_NO_PRODUCER,
     )

@@ -72,7 +72,7 @@ def _across_sessions(context: Context, found: RepeatedSession) -> Finding:
             Explanation("an application was restarted and sent again what it did not know to be acknowledged"),
             Explanation("the application means to write these records again", innocent=True),
         ),
-        impact=Impact(records_duplicated=found.records),
+        impact=Impact(records_duplicated=found.records, records_duplicated_at_most=found.records_at_most),
         following=(
             context.inspect_around(found.first_offset),
             context.count_repeats_command(),
@@ -102,7 +102,7 @@ class _EpochEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     "KA704",
     severity=Severity.ERROR,
     summary="the last records of a producer's old epoch are in the log again under its new one",
-    severity_note="warning where one record or batch alone is repeated, timestamps differ, or other records lie between",
+    severity_note="warning where one record alone is repeated, timestamps differ, or other records lie between",
     needs=(RepeatedEpoch,),
     incident=(LEADER_CHANGE, EPOCH_BUMP, OF_DISTRESS),
     caused_by=(BUMPED, REFUSED, RETRIED),
@@ -147,7 +147,7 @@ def _across_epochs(context: Context, found: RepeatedEpoch) -> Finding:
             again=_range(found.again, found.first_offset, found.last_offset, found.producer_epoch),
         ),
         explanations=explanations,
-        impact=Impact(records_duplicated=found.records),
+        impact=Impact(records_duplicated=found.records, records_duplicated_at_most=found.records_at_most),
         following=(
             context.inspect_around(found.first_offset),
             context.count_repeats_command(),

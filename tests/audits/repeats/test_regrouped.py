@@ -5,7 +5,7 @@ import struct
 import pytest
 
 import kaudit
-from kaudit.audits.repeats import regrouped
+from kaudit.audits.repeats import records_again, regrouped
 from kaudit.model.log_rows import NonIdempotentBatch
 from kaudit.model.producer_patterns import RepeatedBatch
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -89,18 +89,53 @@ def test_of_what_was_deleted_there_are_no_copies_though_its_segment_is_still_the
     assert found == regrouped_copies
 
 
+def bounds(directory):
+    found = [finding for finding in kaudit.scan([directory]).findings if finding.code == "KA702"]
+    each = [(finding.impact.records_duplicated, finding.impact.records_duplicated_at_most) for finding in found]
+    return [sum(least for least, _ in each), None if None in dict(each).values() else sum(most for _, most in each)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "most"),
+    [
+        pytest.param(([10, 11, 12], [13]), 2, id="nothing else"),
+        pytest.param(([10, 11, 12], [12, 20], [10, 30]), 4, id="two records that may be chance"),
+        pytest.param(([10, 11, 12], [11, 12, 13]), 4, id="regrouped"),
+        pytest.param(([30, 31], [-31, -30]), 2, id="the same at other times"),
+    ],
+)
+def test_there_are_no_more_repeats_than_records_that_equal_earlier_ones(tmp_path, batches, most):
+    found = bounds(written(tmp_path, *WHOLE, *batches))
+    assert found[1] == most
+    assert 2 <= found[0] <= most
+
+
+def test_where_a_batch_is_there_again_under_other_times_records_are_counted_whatever_their_times(tmp_path):
+    directory = written(tmp_path, [-10], [-20], *WHOLE, [10], [20])
+    assert bounds(directory) == [4, 4]
+
+
 @pytest.mark.parametrize(("limit", "value"), [("MOST_RECORDS", 8), ("MOST_BYTES", 200)])
-def test_what_lies_beyond_a_limit_is_not_counted(tmp_path, monkeypatch, limit, value):
+def test_what_lies_beyond_a_limit_is_not_counted_and_there_is_no_upper_bound(tmp_path, monkeypatch, limit, value):
     directory = written(tmp_path, *WHOLE, [10, 11, 12], [11, 12, 13])
-    assert len(copies(directory)) == 2
-    monkeypatch.setattr(regrouped, limit, value)
-    assert len(copies(directory)) == 1
+    assert (len(copies(directory)), bounds(directory)) == (2, [4, 4])
+    monkeypatch.setattr(records_again, limit, value)
+    assert (len(copies(directory)), bounds(directory)) == (1, [2, None])
 
 
-def test_far_from_copies_nothing_is_read(tmp_path, monkeypatch):
+def test_of_a_partition_too_large_to_be_read_what_lies_around_copies_is_read(tmp_path, monkeypatch):
     directory = written(tmp_path, *WHOLE, [10, 11, 12], [11, 12, 13])
+    monkeypatch.setattr(records_again.RecordsAgain, "fits", lambda _: False)
+    assert (len(copies(directory)), bounds(directory)) == (2, [4, None])
     monkeypatch.setattr(regrouped, "AROUND_BYTES", 0)
-    assert len(copies(directory)) == 1
+    assert (len(copies(directory)), bounds(directory)) == (1, [2, None])
+
+
+def test_a_batch_that_cannot_be_decoded_leaves_no_upper_bound(tmp_path):
+    directory = written(tmp_path, *WHOLE)
+    log = directory / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes() + sealed_records(Batch(count=2, base_offset=4, timestamp=TIME), [b"\x05abc"]))
+    assert bounds(directory) == [2, None]
 
 
 def test_of_a_segment_that_is_gone_nothing_is_counted():
@@ -111,4 +146,4 @@ def test_of_a_segment_that_is_gone_nothing_is_counted():
     repeat = RepeatedBatch(first, first._replace(ordinal=1, base_offset=2, last_offset=3, position=80), 1)
     segment = SegmentFile("/d/orders-0/00000000000000000000.log", "00000000000000000000.log", 0, 160, 0)
     directory = PartitionDirectory("orders", 0, "d", "/d", "/d/orders-0", "orders-0", (segment,))
-    assert regrouped.regrouped_records([repeat], directory, gone) == []
+    assert regrouped.regrouped_records([repeat], directory, gone) == ([], None)

@@ -17,8 +17,8 @@ from tests.logs import Batch, Log, data
 _RUN, _BOUNDARY = dtype_of(Run), dtype_of(BoundaryBatch)
 
 
-def result(path: Path):
-    return scan(ScanOptions([str(path)], jobs=1), SilentProgress())
+def result(path: Path, depth: Depth = Depth.CRC):
+    return scan(ScanOptions([str(path)], jobs=1, depth=depth), SilentProgress())
 
 
 def repeated(path: Path) -> list[tuple[int | None, int | None]]:
@@ -41,10 +41,15 @@ def test_a_restart_is_found_over_segments_and_other_producers(tmp_path):
     assert repeated(log.write(tmp_path / "orders-0", segment_starts=(3, 200, 405))) == [(404, 406)]
 
 
-def test_what_every_producer_writes_is_no_evidence(tmp_path):
+@pytest.mark.parametrize(
+    ("steps", "depth", "found"),
+    [(3, Depth.CRC, 0), (9, Depth.CRC, 0), (10, Depth.CRC, 2), (3, Depth.RECORDS, 2)],
+)
+def test_what_every_producer_writes_is_no_evidence_unless_it_is_much(tmp_path, steps, found, depth):
     log = Log()
-    sessions(log, *[[b"started", b"working", b"stopped"]] * 3)
-    assert repeated(log.write(tmp_path / "orders-0")) == []
+    sessions(log, *[[b"step %d" % number for number in range(steps)]] * 3)
+    codes = [finding.code for finding in result(log.write(tmp_path / "orders-0"), depth).findings]
+    assert codes.count("KA701") == found
 
 
 def test_producers_that_are_not_compared_are_counted(tmp_path):

@@ -45,12 +45,12 @@ def test_all_records_that_are_there_again_are_counted(tmp_path, again, producer_
 
 
 @pytest.mark.parametrize("again", [range(300, 400), range(395, 400)], ids=["100", "5"])
-def test_whole_batches_lead_to_records_further_on(tmp_path, again, monkeypatch):
+def test_the_last_batches_lead_to_records_further_on(tmp_path, again):
     """At the default depth the first batch is searched for among the last 64; what follows it is compared to the end."""
     told, reasons = found(log_of(tmp_path, again, producer_id=9, epoch=0), Depth.CRC)
     there = again[0] >= 336
     assert told == ([("KA701", 400, 400 + len(again) - 1, len(again), len(again))] if there else [])
-    assert [reason for reason in reasons if "only whole batches were compared" in reason]
+    assert [reason for reason in reasons if "compared with the last records of those (KA701" in reason]
 
 
 def test_the_whole_log_before_a_session_is_searched_but_where_it_is_watched(tmp_path, monkeypatch):

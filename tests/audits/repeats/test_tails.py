@@ -1,0 +1,78 @@
+"""A producer's last records before a place in the log: which, and how far the log is read."""
+
+import pytest
+
+from kaudit.audits.repeats import session_copies
+from kaudit.audits.repeats.restarts import Edge
+from kaudit.audits.repeats.session_copies import TAIL_BATCHES, ProducerRecords
+from kaudit.reading.identity.columns import IdentityReader
+from kaudit.source.layout import PartitionDirectory
+from kaudit.source.schemes import open_segment
+from tests.audits.repeats.stored import batches_of, written
+from tests.logs import Batch, data, marker
+
+SIZE = len(data(1, 0, 0).encode())
+"""Bytes of each batch of one record."""
+PID = 4000
+
+
+def tail(directory: PartitionDirectory, last: int, *, epoch: int = 0, reach: int = 1 << 20) -> list[int]:
+    """Offsets of the records up to the batch that begins at offset `last`."""
+    every = [batch for segment in range(len(directory.segments)) for batch in batches_of(directory, segment)]
+    (edge,) = [batch for batch in every if batch.base_offset == last]
+    records = ProducerRecords(directory, open_segment, IdentityReader())
+    return [record.offset for record in records.tail(Edge(PID, epoch, edge), reach)]
+
+
+@pytest.mark.parametrize(("reach", "count"), [(1, 1), (SIZE, 1), (SIZE + 1, 2), (2 * SIZE, 2), (2 * SIZE + 1, 3)])
+def test_batches_begin_within_the_reach_of_the_last_ones_first_byte(tmp_path, reach, count):
+    directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(8)))
+    assert tail(directory, 6, reach=reach) == list(range(7 - count, 7))
+
+
+def test_only_the_epochs_data_outside_transactions_counts(tmp_path):
+    directory = written(
+        tmp_path,
+        data(PID, 0, 0),
+        data(PID, 1, 0),
+        data(PID + 1, 0, 0),
+        data(PID, 0, 1, transactional=True),
+        marker(PID, 0),
+        data(PID, 0, 2),
+        Batch(),
+        data(PID, 0, 3),
+    )
+    assert tail(directory, 7) == [0, 5, 7]
+    assert tail(directory, 7, epoch=1) == [1]
+
+
+def test_segments_before_it_are_read_as_far_as_the_reach_goes(tmp_path):
+    directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(9)), starts=(3, 6))
+    for reach, found in ((2 * SIZE, [3, 4]), (2 * SIZE + 1, [2, 3, 4]), (100 * SIZE, [0, 1, 2, 3, 4])):
+        assert tail(directory, 4, reach=reach) == found
+
+
+def test_the_nearest_are_taken_in_steps_of_any_size(tmp_path, monkeypatch):
+    count = 3 * TAIL_BATCHES
+    directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(count)), starts=(90,))
+    for step in (1 << 18, 10 * SIZE, SIZE + 7):
+        monkeypatch.setattr(session_copies, "_WINDOW_BYTES", step)
+        assert tail(directory, 100) == list(range(101 - TAIL_BATCHES, 101))
+        assert tail(directory, 20) == list(range(21))
+
+
+def test_large_batches_are_fewer_but_not_less_than_a_client_has_in_flight(tmp_path, monkeypatch):
+    directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(20)))
+    for most, count in ((7 * SIZE, 7), (SIZE, 5), (1, 5)):
+        monkeypatch.setattr(session_copies, "_TAIL_BYTES", most)
+        assert tail(directory, 19) == list(range(20 - count, 20))
+
+
+def test_of_a_segment_that_is_gone_there_is_none(tmp_path):
+    directory = written(tmp_path, data(PID, 0, 0))
+    (batch,) = batches_of(directory)
+
+    def gone(_):
+        raise OSError("gone")
+
+    assert list(ProducerRecords(directory, gone, IdentityReader()).tail(Edge(PID, 0, batch), 1 << 20)) == []
