@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.audits.log_events.broker_clocks import broker_clocks, log_clocks, unaligned_logs
 from kaudit.audits.log_events.client_clocks import client_clocks
-from kaudit.audits.log_events.incidents import logged_incidents
+from kaudit.audits.log_events.incidents import TOO_FEW_REPLICAS, logged_incidents
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import refused_batches
 from kaudit.audits.log_events.rolled_back import with_transaction
@@ -16,11 +16,25 @@ from kaudit.audits.log_events.timeline_entries import TimelineEvents
 from kaudit.audits.replicas.cut_records import has_one_replica, lines_told
 from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.model.application_logs import ApplicationLogs, LogEventSummary
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import CoordinatorEntry
-from kaudit.model.logged_incidents import Consequence, LoggedIncident
+from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.source.layout import INTERNAL_TOPICS
+
+
+def _with_later_appends(incident: LoggedIncident, appended: Mapping[tuple[str, int], int]) -> LoggedIncident:
+    """Return an incident as mended where a coordinator was refused for want of replicas, and has written to its partition since.
+
+    `appended` has the greatest timestamp of each partition's batches, ms; coordinators write theirs with acks=all and their own clock.
+    """
+    if incident.topic not in INTERNAL_TOPICS or incident.error not in TOO_FEW_REPLICAS or incident.partition is None:
+        return incident
+    last = max((event.timestamp_ms or 0 for event in incident.events if event.zone_known), default=None)
+    is_over = last is not None and appended.get((incident.topic, incident.partition), NO_TIMESTAMP) > last
+    return replace(incident, outcome=Outcome.MENDED) if is_over else incident
 
 
 class ComparedLogs(Struct, frozen=True):
@@ -81,8 +95,12 @@ def compare_logs(
     others = [event for event in logs.kept if (event.path, event.line) not in reported]
     alone = {place for place, history in events.histories.items() if has_one_replica(history)}
     markers = [partition.markers for partition in partitions if partition.markers is not None]
+    appended: dict[tuple[str, int], int] = {}
+    for partition in partitions:
+        place = partition.directory.topic, partition.directory.partition
+        appended[place] = max(appended.get(place, NO_TIMESTAMP), partition.counts.max_timestamp)
     incidents = [
-        with_transaction(as_incident(incident, events), markers, coordinator)
+        _with_later_appends(with_transaction(as_incident(incident, events), markers, coordinator), appended)
         for incident in logged_incidents(others, states)
         if incident.consequence is not Consequence.UNCLEAN or (incident.topic, incident.partition) not in alone
     ]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -133,6 +134,8 @@ def _pieces(path: str) -> Iterator[bytes]:
 
 MAX_EVENTS = 100_000
 """Events kept of all files, 1 to 2 KB each; more are counted."""
+_MANY_ALIKE = 1_000
+"""Once half as many are kept, of those that say the same of one producer and partition only the first so many are, and the newest."""
 CLOCK_EVENTS = 1_000
 """Of a file's events that only tell the time the first so many are kept, of the next every second, and so on."""
 _THINNED = ONLY_FOR_CLOCKS - {LogEventKind.BROKER_STARTING, LogEventKind.BROKER_REGISTERED}
@@ -181,6 +184,18 @@ class _Reading:
         self.files: list[ApplicationLogFile] = []
         self.kept: list[LogEvent] = []
         self.events: Counter[str] = Counter()
+        self._alike: dict[tuple[object, ...], tuple[int, int]] = {}
+        """How many events are kept that say the same, and the place of the newest."""
+
+    def _keep(self, event: LogEvent) -> None:
+        """Keep an event, in place of an older one where there are many: what is routine must not crowd out what went wrong."""
+        own = (event.path, event.pattern, event.topic, event.partition, event.producer_id, event.transactional_id)
+        count, newest = self._alike.get(own, (0, -1))
+        if count >= _MANY_ALIKE and 2 * len(self.kept) >= MAX_EVENTS:
+            self.kept[newest] = event
+        elif len(self.kept) < MAX_EVENTS:
+            self._alike[own] = count + 1, len(self.kept)
+            self.kept.append(event)
 
     def refuses(self, log: ApplicationLog) -> SkippedLog | None:
         """Read a file; return why it is the log of neither a broker nor a client, or what in it was not understood; else None.
@@ -210,7 +225,7 @@ class _Reading:
 
     def _read(self, log: ApplicationLog, origin: Origin, lines: set[int]) -> LogCounts:
         """Take the events of one origin but those of `lines`, which another origin has; their lines are added."""
-        counts, chosen = LogCounts(), ClockEvents()
+        counts, chosen, begin = LogCounts(), ClockEvents(), len(self.kept)
         others = frozenset(lines)
         for event in log_events(log.path, origin, counts, log.name, self._partitions):
             if event.line in others:
@@ -219,8 +234,9 @@ class _Reading:
             if len(log.origins) > 1 and len(lines) < MAX_EVENTS:
                 lines.add(event.line)
             self.events[event.event.value] += 1
-            if len(self.kept) < MAX_EVENTS and chosen.keeps(event):
-                self.kept.append(event)
+            if chosen.keeps(event):
+                self._keep(event)
+        self.kept[begin:] = sorted(self.kept[begin:], key=attrgetter("line"))
         return counts
 
 

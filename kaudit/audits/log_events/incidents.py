@@ -12,6 +12,7 @@ from kaudit.audits.log_events.placement import in_order
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.refused import States, outcome_in_log
 from kaudit.broker.producer_state.rules import is_nearly_exhausted
+from kaudit.formats.protocol_errors import error_named
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.logged_incidents import MAX_EPOCH, Consequence, EpochUse, LoggedIncident, Outcome
@@ -62,6 +63,9 @@ _BY_KIND: Mapping[LogEventKind, Consequence] = {
 }
 _MARKERS_STOPPED = "marker-stopped"
 """The pattern of the only line about a marker after which none follows."""
+_APPEND_FAILED = frozenset({"append-failed", "append-failed-topic-id"})
+"""The patterns of a line that says why on the lines that follow."""
+_NEAR_LINES = 3
 _THREAD_FENCED = "streams-fenced"
 """The pattern of the line after which a thread of Kafka Streams gives its tasks up, and initialises its producer anew."""
 _OF_REPLICAS = (Consequence.TRUNCATED, Consequence.UNCLEAN, Consequence.STATE_REBUILT)
@@ -92,7 +96,7 @@ _RETRIED = frozenset(
 _STARTS_ANEW = (_Kind.EPOCH_BUMPED, _Kind.SEQUENCE_RESET, _Kind.PRODUCER_ID_ASSIGNED)
 _GIVEN_UP = (_Kind.DELIVERY_FAILED, _Kind.DELIVERY_TIMEOUT, _Kind.FATAL_ERROR)
 _COORDINATOR = re.compile(r"\b__transaction_state-(\d{1,9})\b")
-_TOO_FEW_REPLICAS = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
+TOO_FEW_REPLICAS = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 
 
 _MANY_RAISES = 100
@@ -111,7 +115,12 @@ def consequence_of(event: LogEvent) -> Consequence | None:
         # of a batch, not of a transaction's end
         refused = found is Consequence.ROLLED_BACK and event.error == "INVALID_TXN_STATE" and event.topic is not None
         return Consequence.REFUSED if refused else found
-    return _BY_KIND.get(event.event)
+    return Consequence.REFUSED if _is_unexplained(event) else _BY_KIND.get(event.event)
+
+
+def _is_unexplained(event: LogEvent) -> bool:
+    """Whether a broker says that it refused a batch, and no error of the protocol is among its lines."""
+    return event.pattern in _APPEND_FAILED and (event.error is None or error_named(event.error) is None)
 
 
 def logged_incidents(events: Iterable[LogEvent], states: States) -> Sequence[LoggedIncident]:
@@ -120,13 +129,26 @@ def logged_incidents(events: Iterable[LogEvent], states: States) -> Sequence[Log
 
 
 def _one_of_a_line(events: Iterable[LogEvent]) -> Iterable[LogEvent]:
-    """Return one event of each entry, the one that says more: a log that holds broker's and client's lines is read as both."""
+    """Return one event of each entry, the one that says more: a log that holds broker's and client's lines is read as both.
+
+    A collector may have made an entry of the exception: then it counts in place of the line before it.
+    """
     by_line: dict[tuple[str, int], LogEvent] = {}
     for event in events:
         before = by_line.get((event.path, event.line))
         if before is None or _facts(before) < _facts(event):
             by_line[event.path, event.line] = event
-    return by_line.values()
+    found = list(by_line.values())
+    return [
+        event
+        for event, after in zip(found, [*found[1:], None], strict=True)
+        if after is None or not _is_unexplained(event) or not _says_why(after, event)
+    ]
+
+
+def _says_why(after: LogEvent, event: LogEvent) -> bool:
+    is_next = after.path == event.path and 0 < after.line - event.line <= _NEAR_LINES and after.error is not None
+    return is_next and (after.topic, after.partition) in {(event.topic, event.partition), (None, None)}
 
 
 def _facts(event: LogEvent) -> int:
@@ -207,7 +229,7 @@ class _Incidents:
         self._names = names = ProducerNames(events)
         self._producers: dict[str, _Producer] = {}
         self._mended: dict[_Where, int] = {}
-        """The last place where replicas of a partition were in sync again."""
+        """The last place where replicas of a partition were in sync again, by what a line says or needs."""
         self._begun: dict[str, int] = {}
         """The last place where a producer was given an epoch, by log."""
         self._groups: dict[Hashable, list[tuple[int, LogEvent]]] = {}
@@ -219,6 +241,8 @@ class _Incidents:
             self._producers.setdefault(names.of(event), _Producer()).add(place, event)
             if event.event is _Kind.ISR_EXPANDED:
                 self._mended[event.topic, event.partition] = place
+            elif event.event is _Kind.PRODUCER_ID_ASSIGNED and (at := _COORDINATOR.search(event.text)):
+                self._mended["__transaction_state", int(at[1])] = place  # the coordinator had appended it there
             consequence = consequence_of(event)
             if consequence is not None:
                 self._groups.setdefault(_key(event, consequence, names), []).append((place, event))
@@ -308,7 +332,7 @@ class _Incidents:
                 yield Outcome.LANDED
             elif state is not None:
                 yield outcome_in_log(replace(event, producer_id=producer_id), base, state)
-            elif event.error in _TOO_FEW_REPLICAS and self._mended.get((event.topic, event.partition), -1) > place:
+            elif event.error in TOO_FEW_REPLICAS and self._mended.get((event.topic, event.partition), -1) > place:
                 yield Outcome.MENDED
             elif base is not None and last is not None and reached is not None and _between(last, base, reached):
                 yield Outcome.LANDED

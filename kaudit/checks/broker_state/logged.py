@@ -16,7 +16,7 @@ from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import ShownEvents
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.json_record import rfc3339
-from kaudit.model.logged_incidents import AbortedRecords, LoggedIncident, Outcome
+from kaudit.model.logged_incidents import AbortedRecords, Consequence, LoggedIncident, Outcome
 
 log_check = partial(
     check,
@@ -127,7 +127,7 @@ def harmless(incident: LoggedIncident) -> Sequence[Explanation]:
 
 def is_answered_by_bytes(incident: LoggedIncident) -> bool:
     """Whether the partition's log was read, and says that nothing of it is missing, or cannot say."""
-    if not incident.partition_read or incident.outcome is Outcome.NEVER_LANDED:
+    if not incident.partition_read or incident.outcome in {Outcome.NEVER_LANDED, Outcome.MENDED}:
         return False
     return incident.outcome is not Outcome.UNKNOWN or incident.producer_id is not None
 
@@ -181,6 +181,8 @@ def _to_be_certain(context: Context, incident: LoggedIncident) -> tuple[str, Seq
             "every replica, above all of the old leader" if incident.of_replica else f"{_broker(incident)} (log.dirs)"
         )
         what = f"copy the directory {name} of {whose}: it shows what became of these records"
+        if incident.consequence is Consequence.REFUSED and not incident.error:
+            what = f"get the lines after line {first.line} of {first.path}: they say why; and {what}"
         return what, [f"kaudit scan {logs}{quote(name)}", *commands]
     if incident.transactional_id is not None:
         return _about_transaction(incident, logs, commands)

@@ -79,8 +79,33 @@ def _refusals(reported: Check, context: Context, evidence: Evidence, consequence
 
 def _refusal(reported: Check, context: Context, incident: LoggedIncident) -> Finding:
     meaning = MEANINGS.get(incident.error)
-    account = _forgotten(incident) if meaning is None else _refused(incident, meaning)
+    if meaning is not None:
+        account = _refused(incident, meaning)
+    else:
+        account = _forgotten(incident) if incident.consequence is Consequence.FORGOTTEN else _unexplained(incident)
     return logged_finding(reported, context, incident, account)
+
+
+def _unexplained(incident: LoggedIncident) -> Account:
+    """Return the account of a refusal whose error is not among the lines, or is none of the protocol."""
+    named = ", ".join(sorted({event.error for event in incident.events if event.error is not None}))
+    why = f" with {named}" if named else ", and no line says why"
+    return Account(
+        message=f"the broker refused batches{where(incident)}{why}",
+        severity=Severity.ERROR,
+        rule="a broker logs the exception of a failed append below its line about it, and answers the client with its error "
+        "(ReplicaManager.appendToLocalLog)",
+        explanations=[] if named else _OFTEN,
+    )
+
+
+_OFTEN = (
+    Explanation("the lines below it were not copied, or a collector made other entries of them"),
+    Explanation(
+        "the exceptions that most often follow: a batch out of order, too few replicas in sync, the epoch of a fenced producer, a record "
+        "that breaks a setting of its topic"
+    ),
+)
 
 
 _EXPIRY = (

@@ -1,11 +1,18 @@
 """Batches that logs say were refused: what is missing, who and where, and whether the logs show that it was mended."""
 
+import re
+import tarfile
+from pathlib import Path
+
 import pytest
 
 from kaudit.audits.log_events.incidents import CONSEQUENCES
 from kaudit.checks.broker_state.log_meanings import MEANINGS
 from kaudit.checks.broker_state.logged_refusals import batches_refused
+from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.model.finding import Severity
+from kaudit.scanning.options import ScanOptions
 from tests.checks.broker_state.lines import (
     all_findings,
     append_error,
@@ -238,3 +245,65 @@ def test_a_broker_that_was_not_the_leader_just_before_is_the_likeliest_cause(tmp
     first = found.explanations[0]
     assert (first.cause.startswith("a batch before had come to a broker that was not yet")) == (line is not None)
     assert list(first.speaks_for) == ([] if line is None else [f"client.log:{line}"])
+
+
+FAILED = "[ReplicaManager broker=2] Error processing append operation on partition orders-1"
+
+
+def test_a_refusal_whose_reason_is_not_among_the_lines(tmp_path):
+    lines = [line(FAILED, second, "ERROR") for second in (0, 3)]
+    (found,) = reported(batches_refused, tmp_path, server=[*lines, line("[ReplicaManager broker=2] Stopped", 4)])
+    assert (found.severity, found.topic, found.partition, found.producer_id) == (Severity.ERROR, "orders", 1, None)
+    assert found.message == (
+        "the broker refused batches in orders-1, and no line says why; 2 lines, 2026-08-18 10:00:00.000 to 2026-08-18 10:00:03.000"
+    )
+    certain = found.evidence.to_dict()["to_be_certain"]
+    assert certain.startswith(
+        f"get the lines after line 1 of {tmp_path}/server.log: they say why; and copy the directory"
+    )
+    assert list(found.next) == [f"kaudit scan --server-log {tmp_path}/server.log orders-1"]
+
+
+def test_an_exception_that_is_none_of_the_protocol_is_named(tmp_path):
+    lines = [
+        line(FAILED, 0, "ERROR"),
+        "java.lang.IndexOutOfBoundsException",
+        "\tat java.base/java.nio.Buffer.get(Buffer.java:5)",
+    ]
+    (found,) = reported(batches_refused, tmp_path, server=lines)
+    assert found.message.startswith("the broker refused batches in orders-1 with IndexOutOfBoundsException; 1 line")
+
+
+def test_a_reason_that_a_collector_made_an_entry_of_is_the_refusal(tmp_path):
+    """journald and Fluent Bit may keep each line of an exception apart, under a time of its own."""
+    lines = out_of_order(158, 155, partition="orders-1").splitlines()
+    split = [f"2026-08-18T10:00:00.{number:03}Z {text}" for number, text in enumerate(lines)]
+    split[1] = f"2026-08-18T10:00:00.001Z [2026-08-18 10:00:00,001] ERROR {lines[1]}"
+    (found,) = reported(batches_refused, tmp_path, server=split)
+    assert (found.producer_id, found.evidence.kind) == (29003, "OUT_OF_ORDER_SEQUENCE_NUMBER")
+
+
+RECORDED = Path(__file__).parents[2] / "data" / "server-logs" / "min-isr-4.1.1.tar.xz"
+
+
+@pytest.mark.parametrize(
+    ("given", "outcomes"), [("lines", ["mended"]), ("refusals", ["unknown"]), ("directory", ["mended"])]
+)
+def test_a_coordinator_that_wrote_again_was_refused_for_a_while(tmp_path, given, outcomes):
+    """Two brokers, min.insync.replicas 2: one was stopped and started, and each second a transactional id was initialised."""
+    with tarfile.open(RECORDED) as archive:
+        archive.extractall(tmp_path, filter="data")
+    log = tmp_path / "server.log"
+    if given != "lines":
+        # without the lines that show it, and with a time in UTC before each, as kubectl gives: only the directory does
+        lines = log.read_text().splitlines(keepends=True)
+        refused = max(at for at, text in enumerate(lines) if "append operation" in text)
+        heads = [re.match(r"\[(\S+) (\S+),(\d+)\]", text) for text in lines[: refused + 1]]
+        times = ["T".join(head.group(1, 2)) + f".{head[3]}Z " for head in heads if head is not None]
+        log.write_text("".join(times[0] + text for text in lines[: refused + 2]))
+    partitions = [str(tmp_path / "__transaction_state-0")] if given == "directory" else []
+    found = scan(ScanOptions(partitions, server_logs=[str(log)]), SilentProgress()).findings
+    own = [one for one in found if one.code == "KA810"]
+    assert [one.evidence.to_dict()["outcome"] for one in own] == outcomes
+    assert {one.severity for one in own} == {Severity.NOTE if outcomes == ["mended"] else Severity.ERROR}
+    assert {(one.topic, one.partition) for one in own} == {("__transaction_state", 0)}

@@ -1,9 +1,16 @@
 """KA819: producer ids whose epochs are used up, by lines of brokers and clients alone."""
 
+import tarfile
+from pathlib import Path
+
 import pytest
 
+from kaudit.audits.log_events import application_logs
+from kaudit.audits.log_events.application_logs import given_logs, read_application_logs
 from kaudit.checks.broker_state.logged_coordinators import epochs_exhausted
-from tests.checks.broker_state.lines import append_error, initialized, line, reported, sender
+from kaudit.model.finding import Severity
+from kaudit.source.layout import Layout
+from tests.checks.broker_state.lines import all_findings, append_error, initialized, line, reported, sender
 
 COORDINATOR = "kafka.coordinator.transaction.TransactionMetadata"
 REQUEST = (
@@ -135,3 +142,46 @@ def test_sarama_asks_for_another_id(tmp_path):
     assert [one.severity.value for one in reported(epochs_exhausted, tmp_path, client=[exhausted, obtained])] == [
         "note"
     ]
+
+
+RECORDED = Path(__file__).parents[2] / "data" / "server-logs"
+
+
+@pytest.mark.parametrize("release", ["4.1.1", "4.4.0"])
+def test_brokers_whose_producers_ran_out_of_epochs(tmp_path, release):
+    """Three transactional ids got new producer ids at 32766; a client without one went on below 32767 (tests/live_brokers/coordinator_logs.py)."""
+    with tarfile.open(RECORDED / f"epochs-{release}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    found = all_findings(tmp_path, server=(tmp_path / "server.log").read_text().splitlines())
+    errors = [one for one in found if one.severity is Severity.ERROR]
+    (wrapped,) = [one for one in errors if one.code == "KA819"]
+    assert wrapped.message.startswith(
+        f"the epochs of producer {wrapped.producer_id} began again below epoch 32767, the last, which had written: the broker refuses"
+    )
+    assert {one.producer_id for one in errors} == {wrapped.producer_id}
+    replaced = [one for one in found if one.code == "KA819" and one is not wrapped]
+    assert [one.evidence.to_dict()["transactional_id"] for one in replaced] == ["payments", "refunds", "reports"]
+    assert {one.severity for one in replaced} == {Severity.NOTE}
+    assert all("is at epoch 32766, 1 below the maximum" in one.message for one in replaced)
+    assert all("it went on under another producer id" in one.message for one in replaced)
+
+
+def test_what_is_routine_does_not_crowd_out_what_was_refused(tmp_path, monkeypatch):
+    """A coordinator that hands out 100,000 epochs writes as many lines."""
+    monkeypatch.setattr(application_logs, "MAX_EVENTS", 400)
+    monkeypatch.setattr(application_logs, "_MANY_ALIKE", 100)
+    lines = [initialized("payments", 7, epoch, epoch / 100) for epoch in range(1000)]
+    refused = append_error(
+        "orders-0",
+        "InvalidProducerEpochException: Epoch of producer 8 at offset 11 in orders-0 is 0, which is "
+        "smaller than the last seen epoch 32767",
+        20,
+    )
+    found = all_findings(tmp_path, server=[*lines, refused])
+    assert [(one.code, one.producer_id) for one in found if one.severity is Severity.ERROR] == [
+        ("KA819", 8),
+        ("KA812", 8),
+    ]
+    events = read_application_logs(given_logs(Layout([]), [str(tmp_path / "server.log")])).kept
+    assert [event.producer_epoch for event in events][-2:] == [999, 0]
+    assert [event.line for event in events] == sorted(event.line for event in events)
