@@ -67,7 +67,7 @@ def _play(client: Connection) -> None:
 
 def min_isr(release: str) -> Mapping[str, bytes]:
     """Play it; returns the server.log of the broker that stayed, and the log of __transaction_state-0."""
-    config = {
+    config: dict[str, object] = {
         "offsets.topic.replication.factor": 2, "transaction.state.log.replication.factor": 2, "transaction.state.log.min.isr": 2,
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:

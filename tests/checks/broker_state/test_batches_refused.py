@@ -257,7 +257,7 @@ def test_a_refusal_whose_reason_is_not_among_the_lines(tmp_path):
     assert found.message == (
         "the broker refused batches in orders-1, and no line says why; 2 lines, 2026-08-18 10:00:00.000 to 2026-08-18 10:00:03.000"
     )
-    certain = found.evidence.to_dict()["to_be_certain"]
+    certain = str(found.evidence.to_dict()["to_be_certain"])
     assert certain.startswith(
         f"get the lines after line 1 of {tmp_path}/server.log: they say why; and copy the directory"
     )
