@@ -79,6 +79,32 @@ def _node(*packages: str) -> Callable[[str], Sequence[str]]:
     return command
 
 
+_DEBIAN = ("librdkafka-dev", "librdkafka1", "librdkafka++1")
+
+
+def _node_rdkafka(*packages: str) -> Callable[[str], Sequence[str]]:
+    """node-rdkafka on the librdkafka of this Debian, so that only the binding is compiled."""
+
+    def command(layout: str) -> Sequence[str]:
+        home = CACHE / "client-logs" / "node-rdkafka"
+        home.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", "-qq", *_DEBIAN], check=True, cwd=home)
+        for package in home.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", package, home], check=True)
+        node = subprocess.run(["node", "-p", "process.execPath"], check=True, capture_output=True, text=True).stdout
+        headers, libraries = home / "usr" / "include", next(home.glob("usr/lib/*/librdkafka.so")).parent
+        environment = {
+            "BUILD_LIBRDKAFKA": "0", "npm_config_nodedir": str(Path(node).parents[1]), "LIBRARY_PATH": str(libraries),
+            "CPATH": f"{headers}:{headers / 'librdkafka'}", "LDFLAGS": f"-L{libraries} -Wl,-rpath,{libraries}",
+        }  # fmt: skip
+        install = ["npm", "install", "--silent", "--no-audit", "--prefix", home, *packages]
+        subprocess.run(install, check=True, env=os.environ | environment)
+        program = shutil.copy(PROGRAMS / "node_rdkafka_producer.mjs", home)
+        return ["node", "--no-deprecation", str(program), layout]
+
+    return command
+
+
 _CONFIGURED: Mapping[str, str] = {
     "log4j": "-Dlog4j.configuration=file:{}/log4j.properties",
     "log4j2": "-Dlog4j2.configurationFile={}/{}.xml",
@@ -143,11 +169,13 @@ def _recordings() -> list[Recording]:
     pure = _python("kafka_python.py", "kafka-python==3.0.12", _JSON)
     aio = _python("aiokafka_producer.py", "aiokafka==0.14.0", _JSON)
     node = _node("kafkajs@2.2.4", "pino@9", "winston@3")
+    node_rdkafka = _node_rdkafka("node-rdkafka@3.6.1", "pino@9")
     java = [("4.3.1", layout) for layout in _JARS if layout != "log4j-pattern"]
     java += [(version, "log4j-pattern") for version in ("0.11.0.3", "2.0.1", "2.8.2", "3.9.2")]
     return [
         *(Recording("librdkafka-2.16.1", layout, confluent) for layout in ("stderr", *_PYTHON_LAYOUTS)),
         Recording("librdkafka-2.11.1", "confluent", _go(*_FRANZ)),
+        *(Recording("librdkafka-2.0.2", layout, node_rdkafka) for layout in ("node", "node-pino")),
         *(Recording("kafka-python-3.0.12", layout, pure) for layout in _PYTHON_LAYOUTS),
         *(Recording("aiokafka-0.14.0", layout, aio) for layout in _PYTHON_LAYOUTS),
         *(Recording("kafkajs-2.2.4", layout, node) for layout in ("default", "pino", "winston")),

@@ -193,7 +193,7 @@ class _Finder:
         if matched is None:
             return None
         event, pattern, values = matched
-        self._counts.unknown_lines -= start in self._unknown
+        self._counts.unknown_lines -= len(self._unknown.intersection(range(start, end)))
         time = entry_time(lines.texts[start], lines.times.get(start), self._year_before_ms)
         self._counts.saw(None if time is None else time.timestamp_ms)
         text = b"\n".join(lines.texts[start:end])[: 4 * MAX_TEXT].decode("utf-8", "replace")[:MAX_TEXT]
@@ -241,13 +241,16 @@ def _entry_of(lines: Lines, index: int) -> tuple[int, int]:
     position = bisect_right(lines.heads, index)
     start = lines.heads[position - 1] if position else index
     is_near = index - start < _MAX_ENTRY_LINES
-    if not is_near or not all(looks_like_continuation(text) for text in lines.texts[start + 1 : index + 1] if text):
+    if not is_near or not all(_continues(lines, at) for at in range(start + 1, index + 1) if lines.texts[at]):
         start = index
     limit = lines.heads[position] if position < len(lines.heads) else len(lines.texts)
     following = range(index + 1, min(limit, start + _MAX_ENTRY_LINES))
-    return start, next(
-        (at for at in following if not looks_like_continuation(lines.texts[at])), max(following.stop, index + 1)
-    )
+    return start, next((at for at in following if not _continues(lines, at)), max(following.stop, index + 1))
+
+
+def _continues(lines: Lines, index: int) -> bool:
+    """Return whether a line may continue the one before it, or is one with it in the file: a member of its object."""
+    return lines.numbers[index] == lines.numbers[index - 1] or looks_like_continuation(lines.texts[index])
 
 
 def _unknown_lines(lines: Lines, *, begun: bool) -> frozenset[int]:
@@ -258,7 +261,7 @@ def _unknown_lines(lines: Lines, *, begun: bool) -> frozenset[int]:
     return frozenset(
         index
         for index in set(range(len(lines.texts))).difference(lines.heads)
-        if lines.texts[index] and (index < first or not looks_like_continuation(lines.texts[index]))
+        if lines.texts[index] and (index < first or not _continues(lines, index))
     )
 
 
