@@ -97,7 +97,7 @@ def _node_rdkafka(*packages: str) -> Callable[[str], Sequence[str]]:
             "BUILD_LIBRDKAFKA": "0", "npm_config_nodedir": str(Path(node).parents[1]), "LIBRARY_PATH": str(libraries),
             "CPATH": f"{headers}:{headers / 'librdkafka'}", "LDFLAGS": f"-L{libraries} -Wl,-rpath,{libraries}",
         }  # fmt: skip
-        install = ["npm", "install", "--silent", "--no-audit", "--prefix", home, *packages]
+        install = ["npm", "install", "--silent", "--no-audit", "--prefix", str(home), *packages]
         subprocess.run(install, check=True, env=os.environ | environment)
         program = shutil.copy(PROGRAMS / "node_rdkafka_producer.mjs", home)
         return ["node", "--no-deprecation", str(program), layout]
