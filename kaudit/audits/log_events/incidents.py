@@ -65,7 +65,9 @@ _MARKERS_STOPPED = "marker-stopped"
 """The pattern of the only line about a marker after which none follows."""
 _APPEND_FAILED = frozenset({"append-failed", "append-failed-topic-id"})
 """The patterns of a line that says why on the lines that follow."""
-_NEAR_LINES = 3
+_NEAR_LINES, _NEAR, _AT_ONCE_MS = 3, 5, 1000
+"""Lines, events and milliseconds within which entries are about the same."""
+_NAMES = ("producer_id", "transactional_id", "client_id", "topic", "partition")
 _THREAD_FENCED = "streams-fenced"
 """The pattern of the line after which a thread of Kafka Streams gives its tasks up, and initialises its producer anew."""
 _OF_REPLICAS = (Consequence.TRUNCATED, Consequence.UNCLEAN, Consequence.STATE_REBUILT)
@@ -140,10 +142,31 @@ def _one_of_a_line(events: Iterable[LogEvent]) -> Iterable[LogEvent]:
             by_line[event.path, event.line] = event
     found = list(by_line.values())
     return [
-        event
-        for event, after in zip(found, [*found[1:], None], strict=True)
-        if after is None or not _is_unexplained(event) or not _says_why(after, event)
+        _named(event, [*found[at + 1 : at + _NEAR + 1], *found[max(at - _NEAR, 0) : at]])
+        for at, event in enumerate(found)
+        if not _is_unexplained(event) or not any(_says_why(after, event) for after in found[at + 1 : at + 2])
     ]
+
+
+def _named(event: LogEvent, near: Sequence[LogEvent]) -> LogEvent:
+    """Return an event that names nobody as what it is said to be by one of the same error: Flink's writer and its task log one exception."""
+    if event.error is None or _names_somebody(event):
+        return event
+    for other in near:
+        if (other.path, other.error) == (event.path, event.error) and _names_somebody(other) and _at_once(event, other):
+            names = {name: getattr(other, name) for name in _NAMES}
+            return replace(event, **names)
+    return event
+
+
+def _names_somebody(event: LogEvent) -> bool:
+    return any(getattr(event, name) is not None for name in _NAMES)
+
+
+def _at_once(one: LogEvent, other: LogEvent) -> bool:
+    if one.timestamp_ms is None or other.timestamp_ms is None:
+        return False
+    return abs(one.timestamp_ms - other.timestamp_ms) <= _AT_ONCE_MS
 
 
 def _says_why(after: LogEvent, event: LogEvent) -> bool:

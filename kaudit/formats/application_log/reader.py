@@ -280,7 +280,7 @@ _CONTEXTS: Final = (
     ("ransactionalI", re.compile(r"(?:\btransactionalId=|\[TransactionalId )([^,\]'][^,\]]{0,249})[,\]]"), ("transactional_id",)),
     ("stream-thread [", re.compile(r"\bstream-thread \[([^\]\n]{1,240})\]"), ("client_id",)),
     ("transactional_id=", re.compile(r"[{,]transactional_id=([^,}]{1,250})[,}]"), ("transactional_id",)),
-    ("transactionalId='", re.compile(r"\btransactionalId='([^']{1,250})'"), ("transactional_id",)),
+    ("transactionalId='", re.compile(r"\btransactionalId='(?!null')([^']{1,250})'"), ("transactional_id",)),
 )  # fmt: skip
 """Fields in the context that a logger puts before its messages, and words without which a line has none: patterns match only the message."""
 _NUMBERS: Final = frozenset({"partition", "broker_id"})

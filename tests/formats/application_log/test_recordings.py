@@ -109,6 +109,26 @@ def test_a_task_of_connect_says_what_its_producer_was_answered(case: Case) -> No
     assert killed == ["fatal_error"] * section.count("Unrecoverable exception from producer send callback")
 
 
+HARMLESS = {"duplicate-sequence-number", "not-leader-or-follower"}
+"""The client goes on without an error of its own; a job that is done closes its producer without waiting."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_flink_says_what_its_producer_was_answered(case: Case) -> None:
+    """Once: its writer, its producer and its task log the same exception, and the task's failure quotes it again."""
+    text = lzma.decompress((DATA / "client-logs/flink-2.2.1-4.2.0.log.xz").read_bytes()).decode()
+    (section,) = [part for part in text.split("=== ") if part.startswith(f"{case.name}\n")]
+    counts = LogCounts()
+    events = list(read_events([section.partition("\n")[2].encode()], "client", path=case.name, counts=counts))
+    assert counts.unknown_facts == 0
+    assert "null" not in {event.transactional_id for event in events}
+    accepted = {case.error, "DUPLICATE_SEQUENCE_NUMBER"}  # the latter is a success to the client: it logs nothing
+    assert accepted & ({event.error for event in events} | {"DUPLICATE_SEQUENCE_NUMBER"})
+    assert case.error in {event.error for event in events} or case.name == "duplicate-sequence-number"
+    incidents = [one for one in logged_incidents(events, {}) if one.outcome in {Outcome.UNKNOWN, Outcome.NEVER_LANDED}]
+    assert len({one.subject for one in incidents}) <= (0 if case.name in HARMLESS else 1), incidents
+
+
 def test_one_release_says_the_same_in_every_layout() -> None:
     """The patterns and values of the events of the five layouts, but for those that the level of java.util.logging hides."""
     said = {}
