@@ -206,12 +206,14 @@ class EvictedProducer(Struct, frozen=True):
 class GivenUpSends(Struct, frozen=True):
     """What a client had sent to a partition in one epoch when it gave up waiting, as its log says: sequences, inclusive.
 
-    Those after `last_acknowledged`, -1 if there is none, up to `last_assigned` failed for the application.
+    Those after `last_acknowledged`, -1 if there is none, up to `last_assigned` failed for the application, but for batches that were `moved`
+    to the next epoch: the first sequence of each here and there, in their order. Where some were, the last acknowledged one is not known.
     """
 
     producer_epoch: int
-    last_acknowledged: int
+    last_acknowledged: int | None
     last_assigned: int
+    moved: Sequence[tuple[int, int]] = ()
 
 
 class RaisedEpochs(Struct, frozen=True):

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.producer_patterns import GivenUpSends
 
@@ -20,7 +22,8 @@ def given_up_sends(events: Iterable[LogEvent]) -> Mapping[Place, Mapping[int, li
     """Return what clients gave up, by partition and producer id; events of one file in the order of its lines.
 
     Source: TransactionManager.maybeResolveSequences, which says so when nothing is in flight to the partition any more. What it calls
-    the last acknowledged sequence may be that of an older epoch: no more than that was acknowledged.
+    the last acknowledged sequence may be that of an older epoch: no more than that was acknowledged. What is in flight when the epoch
+    rises goes on under new sequences (ProducerBatch.resetProducerState); what had sequences below is over.
     """
     current: dict[_Client, tuple[int, int]] = {}
     found: dict[Place, dict[int, list[GivenUpSends]]] = {}
@@ -29,15 +32,18 @@ def given_up_sends(events: Iterable[LogEvent]) -> Mapping[Place, Mapping[int, li
         if event.event is LogEventKind.PRODUCER_ID_ASSIGNED:
             if event.producer_id is not None and event.producer_epoch is not None:
                 current[client] = event.producer_id, event.producer_epoch
-        elif event.event in _GAVE_UP and client in current:
-            producer_id, epoch = current[client]
-            if (
-                event.topic is None
-                or event.partition is None
-                or event.expected_sequence is None
-                or event.last_sequence is None
-            ):
-                continue
-            sends = GivenUpSends(epoch, event.last_sequence, event.expected_sequence - 1)
-            found.setdefault((event.topic, event.partition), {}).setdefault(producer_id, []).append(sends)
+            continue
+        if event.client_id is None:  # the batch's own logger does not name its client
+            client = next((each for each in reversed(current) if each.path == event.path), client)
+        if event.event not in _GAVE_UP or client not in current or event.topic is None or event.partition is None:
+            continue
+        producer_id, epoch = current[client]
+        sends = found.setdefault((event.topic, event.partition), {}).setdefault(producer_id, [])
+        if event.expected_sequence is not None and event.last_sequence is not None:
+            sends.append(GivenUpSends(epoch, event.last_sequence, event.expected_sequence - 1))
+        elif event.base_sequence is not None and event.last_sequence is not None:
+            if not sends or sends[-1].producer_epoch != epoch - 1 or not sends[-1].moved:
+                sends.append(GivenUpSends(epoch - 1, None, -1))
+            moved = (*sends[-1].moved, (event.last_sequence, event.base_sequence))
+            sends[-1] = replace(sends[-1], last_assigned=event.last_sequence, moved=moved)
     return found

@@ -1,6 +1,7 @@
 """Producers in distress: one finding for each producer whose sends fail again and again, however many notes that would be."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -17,10 +18,12 @@ from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import FailedSends, ProducerBatch
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.observation import Observation
-from kaudit.model.producer_patterns import RaisedEpochs, RepeatedStarts
+from kaudit.model.producer_patterns import GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.sequence import distance
 
 _LISTED = 100
+_UNBOUNDED = 1 << 31
+"""More than all sequences."""
 _SHOWN = 3
 _SEVERAL = 2
 _TEN_MINUTES = 600
@@ -58,7 +61,8 @@ _CLIENT_RULE = (
     "told that what it gave up had failed, whether it was written or not"
 )
 _LOG_WITH_FAILURES = (
-    "the application's log with the errors of its sends, and the client's at level INFO: which records failed"
+    "the application's log with the errors of its sends, and the client's at level INFO: which records failed, also of those that expired "
+    "before they were given a sequence"
 )
 
 
@@ -168,18 +172,50 @@ def _per_minute(number: int, first_ms: int, last_ms: int) -> float:
 def _account(found: RaisedEpochs) -> _Account | None:
     """Count what a client gave up: what the log holds of it, and what it does not, of epochs that are over here."""
     failed, written, lacking = [], 0, 0
-    for sends in {each.producer_epoch: each for each in found.given_up}.values():
-        last_here = found.ends.get(sends.producer_epoch, NO_SEQUENCE)
+    held: list[range] = []
+    by_epoch = {each.producer_epoch: each for each in found.given_up}
+    for epoch, sends in sorted(by_epoch.items()):
+        last_here = found.ends.get(epoch, NO_SEQUENCE)
+        # batches that the log has under the epoch before were given new sequences, and may be in it once
+        here_before = by_epoch.get(epoch - 1)
+        held = [range(last_here + 1), *([] if here_before is None else _moved(here_before, held))]
         # an acknowledgement of an older epoch may stand there in place of this one's
-        here = max(min(last_here, sends.last_assigned) - max(sends.last_acknowledged, NO_SEQUENCE), 0)
-        over = sends.producer_epoch < found.last_epoch
-        missing = max(sends.last_assigned - max(last_here, NO_SEQUENCE), 0) if over else 0
+        acknowledged = sends.last_assigned if sends.last_acknowledged is None else sends.last_acknowledged
+        here = max(min(last_here, sends.last_assigned) - max(acknowledged, NO_SEQUENCE), 0)
+        over = epoch < found.last_epoch
+        missing = _outside(sends.last_assigned + 1, [*held, *_moved(sends)]) if over else 0
         if here or missing:
-            first = min(max(sends.last_acknowledged, NO_SEQUENCE), last_here) + 1
-            failed.append(FailedSends(sends.producer_epoch, first, sends.last_assigned, here))
+            first = min(max(acknowledged, NO_SEQUENCE), last_here) + 1
+            last = sends.moved[0][0] - 1 if sends.moved else sends.last_assigned
+            failed += [FailedSends(epoch, first, last, here)] if first <= last else []
         written += here
         lacking += missing
-    return _Account(written, lacking, failed[:_LISTED]) if failed else None
+    return _Account(written, lacking, failed[:_LISTED]) if written or lacking else None
+
+
+def _moved(sends: GivenUpSends, held: Sequence[range] | None = None) -> list[range]:
+    """Return the sequences of batches that went on in the next epoch: those they had, or those they have there of what is `held` here.
+
+    How long the last one is no line says: it may be all that follows.
+    """
+    firsts = [*sends.moved, (_UNBOUNDED, _UNBOUNDED)]
+    lengths = [after[1] - before[1] for before, after in pairwise(firsts)]
+    if held is None:
+        return [range(old, old + length) for (old, _), length in zip(sends.moved, lengths, strict=True)]
+    return [
+        range(new, new + length)
+        for (old, new), length in zip(sends.moved, lengths, strict=True)
+        if any(old in own for own in held)
+    ]
+
+
+def _outside(end: int, held: Iterable[range]) -> int:
+    """Return how many numbers from 0 to `end` (exclusive) are in none of the ranges."""
+    number = at = 0
+    for own in sorted(held, key=lambda each: each.start):
+        number += max(min(own.start, end) - at, 0)
+        at = max(at, own.stop)
+    return number + max(end - at, 0)
 
 
 def _given_up(sends: FailedSends) -> str:

@@ -65,6 +65,41 @@ def test_an_acknowledgement_of_an_older_epoch_proves_nothing(tmp_path):
     assert (finding.evidence["written_though_failed"], finding.evidence["not_written"]) == (8, 12)
 
 
+GAVE_UP = "[Producer clientId=shop-1] No inflight batches remaining for orders-0, last ack'd sequence for partition is {}, next sequence is {}. Going to bump epoch and reset sequence numbers."
+MOVED = "Resetting sequence number of batch with current sequence {} for partition orders-0 to {} (org.apache.kafka.clients.producer.internals.ProducerBatch)"
+
+
+def with_lines(epoch, without, after, *texts):
+    """The client's lines without those of an epoch that it gave up, and with others after it is assigned `after`."""
+    lines = client_lines().splitlines()
+    assigned = {int(line.split("with epoch ")[1].split()[0]): line for line in lines if "set to 7" in line}
+    if without:
+        del lines[lines.index(assigned[epoch]) + 1]
+    stamp = assigned[after].split("[Producer")[0]
+    place = lines.index(assigned[after]) + 1
+    lines[place:place] = [stamp + text for text in texts]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "written", "not_written"),
+    [
+        # epoch 0 has 0..5 here, 10 and what follows went on: 6..9 are nowhere, 2 more than 6..7
+        (with_lines(0, True, 1, MOVED.format(10, 0), MOVED.format(12, 2)), 10, 14),
+        # of epoch 1 4..5, which are here, went on as 0..1 of epoch 2: there 2..3 are nowhere, 0..1 are not
+        (with_lines(1, True, 2, MOVED.format(4, 0), MOVED.format(6, 2), GAVE_UP.format(-1, 4)), 10, 12),
+        # the last batch may be as long as all that follows
+        (with_lines(1, True, 2, MOVED.format(4, 0), GAVE_UP.format(-1, 4)), 10, 10),
+        # a line that was cut, and a batch of another partition
+        (with_lines(0, False, 1, "Resetting sequence number of batch with current sequence ", MOVED.format(50, 0).replace("orders", "bills")), 12, 12),
+    ],
+    ids=["moved", "here-before", "length-unknown", "damaged"],
+)  # fmt: skip
+def test_batches_that_went_on_under_new_sequences_are_not_lost(tmp_path, lines, written, not_written):
+    (finding,) = distress(tmp_path, "orders", deliveries(), lines)
+    assert (finding.evidence["written_though_failed"], finding.evidence["not_written"]) == (written, not_written)
+
+
 def test_of_another_client_nothing_is_known(tmp_path):
     (finding,) = distress(tmp_path, "orders", deliveries(), client_lines().replace("set to 7", "set to 8"))
     assert "not_written" not in finding.evidence
