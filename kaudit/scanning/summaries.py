@@ -88,7 +88,7 @@ def total(
     partitions: Sequence[PartitionSummary], findings: Sequence[Finding], unlisted: Sequence[UnlistedFindings] = ()
 ) -> Summary:
     """Add up all partitions, and count the findings by severity, `unlisted` ones too."""
-    counted = ("segments", "bytes", "batches", "records", "producers", "runs")
+    counted = ("segments", "bytes", "batches", "records", "runs")
     return Summary(
         partitions=len(partitions),
         **{name: sum(getattr(entry, name) for entry in partitions) for name in counted},

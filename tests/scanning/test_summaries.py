@@ -75,8 +75,8 @@ def test_totals():
         return Finding("KA001", "crc-mismatch", severity, Confidence.CERTAIN, "made")
 
     parts = [
-        summary(DIRECTORY, producers=2, runs=3),
-        summary(replace(DIRECTORY, segments=SEGMENTS[:1]), producers=5, runs=4),
+        summary(DIRECTORY, runs=3),
+        summary(replace(DIRECTORY, segments=SEGMENTS[:1]), runs=4),
     ]
     severities = [Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.NOTE, Severity.ERROR]
     unlisted = [
@@ -85,6 +85,6 @@ def test_totals():
     ]
     found = total(parts, [finding(severity) for severity in severities], unlisted)
     assert (found.partitions, found.segments, found.bytes, found.batches, found.records) == (2, 4, 207, 8, 18)
-    assert (found.producers, found.runs, found.omitted) == (7, 7, 15)
+    assert (found.runs, found.omitted) == (7, 15)
     assert found.findings == {"error": 3, "warning": 11, "note": 6}
     assert total([], []).findings == {"error": 0, "warning": 0, "note": 0}
