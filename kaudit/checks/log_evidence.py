@@ -10,7 +10,7 @@ from kaudit.audits.log_events.given_up import given_up_sends
 from kaudit.audits.log_events.leader_history import Shown, leader_histories
 from kaudit.checks.log_causes import FENCED, LogCause, line_name
 from kaudit.checks.registry import CHECKS
-from kaudit.model.application_logs import LogEvent
+from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.logged_incidents import LoggedIncident
@@ -38,6 +38,12 @@ class EventsOfLogs:
         """By topic and partition, the leaders and followers that lines of brokers name, and what they cut off."""
         self.given_up = given_up_sends(events)
         """The sends that clients say failed, by topic and partition, and by producer id."""
+        self.removed_topics = {
+            event.topic_id: f"{event.path.rpartition('/')[2]}:{event.line}"
+            for event in events
+            if event.event is LogEventKind.TOPIC_REMOVED and event.topic_id is not None
+        }
+        """The line that says that a topic was deleted, by topic id."""
         for event in events:
             if event.producer_id is not None:
                 self._of_producer[event.producer_id].append(event)

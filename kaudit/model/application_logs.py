@@ -66,6 +66,7 @@ class LogEventKind(StrEnum):
     PRODUCER_EXPIRED = auto()
     LOG_DIR_FAILED = auto()
     LOG_CLEANING = auto()
+    TOPIC_REMOVED = auto()
     KEYLESS_REMOVED = auto()
     # the process
     STARTED = auto()
@@ -140,6 +141,7 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     broker_id: int | None = None
     client_id: str | None = None
     topic: str | None = None
+    topic_id: str | None = None
     partition: int | None = None
     producer_id: int | None = None
     last_producer_id: int | None = None

@@ -53,13 +53,14 @@ class SetAsideLog(Struct, frozen=True):
     """The log in a directory that a broker has set aside (`directory`, relative to its input), and which offsets it alone has.
 
     `alone`: first and last offset that no other copy has, None where there are none; `copies` are the copies of the partition,
-    those of another topic of that name included.
+    those of another topic of that name included. `removed` names where the deletion of its topic is written, None where nothing says it.
     """
 
     directory: str
     log: LogCopy
     alone: tuple[int, int] | None
     copies: Sequence[LogCopy]
+    removed: str | None = None
 
 
 class SeveralTopicIds(Struct, frozen=True):

@@ -216,7 +216,13 @@ class Audit:
             self.layout.leftover_files,
             self.checkpoints.unparsable,
             allocation.histories,
-            about_copies(self.options, self.layout, self.partitions, self.reads),
+            about_copies(
+                self.options,
+                self.layout,
+                self.partitions,
+                {} if logs is None else logs.events.removed_topics,
+                self.reads,
+            ),
         )
         if logs is not None:
             evidence.add(logs.incidents)

@@ -1,6 +1,7 @@
 """What other copies of a partition show: whose they are, and which records a new leader began without."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,12 +19,13 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.log_tail import batches_from, producers_records
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.layout import Layout
+from kaudit.source.layout import CLUSTER_METADATA, Layout
 
 if TYPE_CHECKING:
-    from kaudit.audits.replicas import comparison, replica_reader
+    from kaudit.audits.replicas import comparison, partition_leaders, replica_reader
 else:
     comparison = Deferred("kaudit.audits.replicas.comparison")
+    partition_leaders = Deferred("kaudit.audits.replicas.partition_leaders")
     replica_reader = Deferred("kaudit.audits.replicas.replica_reader")
 
 MAX_CHANGES = 1000
@@ -33,9 +35,16 @@ MAX_READ = 100
 
 
 def about_copies(
-    options: ScanOptions, layout: Layout, parts: Sequence[PartitionAudit], open_source: OpenSource
+    options: ScanOptions,
+    layout: Layout,
+    parts: Sequence[PartitionAudit],
+    removed_topics: Mapping[str, str],
+    open_source: OpenSource,
 ) -> Iterator[object]:
-    """Yield what the ids beside the copies contradict, and what lies in directories that brokers have set aside."""
+    """Yield what the ids beside the copies contradict, and what lies in directories that brokers have set aside.
+
+    `removed_topics`: the lines of logs that say that a topic was deleted, by topic id.
+    """
     # an outline that a task made has no segments, the layout has them
     directories = {directory.directory: directory for directory in layout.partitions}
     copies = [
@@ -46,7 +55,9 @@ def about_copies(
     yield from contradictions(copies)
     # those of partitions that were left out have nothing here to be compared with
     left = (file for file in layout.leftover_files if options.asks_for(file.topic, file.partition))
-    aside = [*set_aside_logs(left, copies, open_source)]
+    metadata = [directory for directory in layout.everything if directory.topic == CLUSTER_METADATA]
+    removed = cache(lambda: {**removed_topics, **partition_leaders.removed_topics(metadata, open_source)})
+    aside = [*set_aside_logs(left, copies, removed, open_source)]
     yield from aside
     yield from recreated_logs([*copies, *(log.log for log in aside)])
 

@@ -56,6 +56,27 @@ def test_what_logs_say_of_a_partition_that_the_copy_leaves_out_is_a_note(tmp_pat
     assert severities["KA612"] is Severity.WARNING
 
 
+def test_a_directory_set_aside_is_said_to_be_of_a_topic_that_was_deleted(tmp_path):
+    """By the controller's records, without them by its log, and of neither nothing is said."""
+    place = unpacked("deleted-while-written", tmp_path) / "created-again"
+
+    def said():
+        found = [finding for finding in kaudit.scan(place).findings if finding.code == "KA011"]
+        return {
+            (finding.evidence["topic_deletion"] if "its topic was deleted" in finding.message else None)
+            for finding in found
+        }
+
+    assert said() == {"RemoveTopicRecord in b1/__cluster_metadata-0"}
+    for directory in place.glob("b*/__cluster_metadata-0"):
+        shutil.rmtree(directory)
+    (line,) = said()
+    name, _, number = line.partition(":")
+    assert "Replayed RemoveTopicRecord for topic alarms" in (place / name).read_text().splitlines()[int(number) - 1]
+    (place / name).unlink()
+    assert said() == {None}
+
+
 def before_the_first_write(place):
     """Cut the new leader's batches off its log and its follower's, and drop what else shows its leader epoch: so it was right after the election."""
     for name in ("b2", "b3"):

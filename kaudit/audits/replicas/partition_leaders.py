@@ -1,6 +1,6 @@
-"""Which broker led a partition under which leader epoch, as the controller wrote it into __cluster_metadata."""
+"""What the controller wrote into __cluster_metadata: which broker led a partition under which leader epoch, which topics were deleted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -16,8 +16,9 @@ from kaudit.source.layout import CLUSTER_METADATA, PartitionDirectory, metadata_
 
 _MAX_BYTES: Final = 64 << 20
 """Read of each replica of __cluster_metadata, the newest."""
-_TYPES: Final = (b"\x03", b"\x05")
-"""Of PartitionRecord and PartitionChangeRecord."""
+_OF_PARTITIONS: Final = (b"\x03", b"\x05")
+"""The types of PartitionRecord and PartitionChangeRecord."""
+_REMOVED_TOPIC: Final = (b"\x09",)
 _NO_CHANGE: Final = -2
 
 
@@ -32,7 +33,7 @@ def leaders_by_epoch(
     leaders: dict[int, int] = {}
     for directory in metadata if topic_id is not None else ():
         epoch: int | None = None
-        for record in _changes(directory, open_source):
+        for record in _changes(directory, _OF_PARTITIONS, open_source):
             content = record.value or {}
             leader = content["leader"]
             if (content["topicId"], content["partitionId"]) != (topic_id, partition) or not isinstance(leader, int):
@@ -47,20 +48,33 @@ def leaders_by_epoch(
     return leaders
 
 
-def _changes(directory: PartitionDirectory, open_source: OpenSource) -> Iterator[InternalRecord]:
-    """Yield the records about partitions: those of the oldest snapshot where the log does not begin at 0, then what the log has after it."""
+def removed_topics(metadata: Iterable[PartitionDirectory], open_source: OpenSource) -> Mapping[str, str]:
+    """Return where in `metadata`, replicas of __cluster_metadata, the deletion of topics is written, by topic id."""
+    removed: dict[str, str] = {}
+    for directory in metadata:
+        for record in _changes(directory, _REMOVED_TOPIC, open_source):
+            removed.setdefault(str((record.value or {})["topicId"]), f"RemoveTopicRecord in {directory.relative}")
+    return removed
+
+
+def _changes(
+    directory: PartitionDirectory, types: Container[bytes], open_source: OpenSource
+) -> Iterator[InternalRecord]:
+    """Yield the records of some types: those of the oldest snapshot where the log does not begin at 0, then what the log has after it."""
     begins = directory.segments[0].base_offset if directory.segments else 0
     snapshots = metadata_snapshots(directory)[:1] if begins else []
     for file in snapshots:
-        yield from _records(replace(directory, segments=[replace(file, base_offset=0)]), 0, open_source)
-    yield from _records(directory, max((file.base_offset for file in snapshots), default=0), open_source)
+        yield from _records(replace(directory, segments=[replace(file, base_offset=0)]), 0, types, open_source)
+    yield from _records(directory, max((file.base_offset for file in snapshots), default=0), types, open_source)
 
 
-def _records(directory: PartitionDirectory, first: int, open_source: OpenSource) -> Iterator[InternalRecord]:
+def _records(
+    directory: PartitionDirectory, first: int, types: Container[bytes], open_source: OpenSource
+) -> Iterator[InternalRecord]:
     for batch in newest_batches(directory, open_source, _MAX_BYTES):
         if batch.attributes & CONTROL_FLAG or batch.base_offset < first:
             continue
         with suppress(WireError):  # the audit reports damage of the log
             for record in read_records(batch.data):
-                if record.value is not None and record.value[1:2] in _TYPES:
+                if record.value is not None and record.value[1:2] in types:
                     yield parse_framed_record(CLUSTER_METADATA, record.value)

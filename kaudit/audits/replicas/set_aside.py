@@ -1,6 +1,6 @@
 """Logs in directories that brokers have set aside - moved, deleted, not theirs any more - beside the copies that are in use."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kaudit.audits.replicas.copy_identities import log_copy
 from kaudit.model.batch import last_offsets
@@ -11,9 +11,15 @@ from kaudit.source.layout import LeftoverFile, PartitionDirectory
 
 
 def set_aside_logs(
-    leftovers: Iterable[LeftoverFile], copies: Sequence[LogCopy], open_source: OpenSource
+    leftovers: Iterable[LeftoverFile],
+    copies: Sequence[LogCopy],
+    removed: Callable[[], Mapping[str, str]],
+    open_source: OpenSource,
 ) -> Iterator[SetAsideLog]:
-    """Yield the logs that hold batches; `open_source` notes what cannot be read, and such a log ends before it."""
+    """Yield the logs that hold batches; `open_source` notes what cannot be read, and such a log ends before it.
+
+    `removed` returns where deletions of topics are written, by topic id; it is called only where a directory is set aside.
+    """
     for leftover in leftovers:
         if leftover.log is None:
             continue
@@ -26,7 +32,8 @@ def set_aside_logs(
         ends = (copy.end_offset or 0 for copy in others if copy.start_offset <= end and not _contradict(copy, own))
         reached = max(ends, default=0)
         first = max(reached, own.start_offset)
-        yield SetAsideLog(leftover.relative, own, (first, end - 1) if first < end else None, others)
+        alone = (first, end - 1) if first < end else None
+        yield SetAsideLog(leftover.relative, own, alone, others, removed().get(own.topic_id or ""))
 
 
 def _contradict(copy: LogCopy, own: LogCopy) -> bool:

@@ -36,6 +36,8 @@ class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     last_offset: int | None
     found_nowhere_else: Sequence[int] | None = None
     """First and last offset that only a directory set aside holds."""
+    topic_deletion: str | None = None
+    """Where the deletion of its topic is written: in __cluster_metadata or in a line of a log."""
 
 
 @check(
@@ -78,6 +80,7 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 first_offset=min(offsets, default=None),
                 last_offset=max(offsets, default=None),
                 found_nowhere_else=alone,
+                topic_deletion=None if log is None else log.removed,
             ),
             explanations=(Explanation(_MEANING[first.kind], innocent=alone is None and first.kind != "odd-name"),),
             impact=Impact()
@@ -100,12 +103,13 @@ def _commands(path: str, log: SetAsideLog) -> list[str]:
 
 def _held(log: SetAsideLog) -> str:
     """Say what the directory holds, and whether a copy in use holds it too."""
+    removed = "" if log.removed is None else f"; its topic was deleted ({log.removed})"
     if log.alone is None:
-        return f"; it holds {log.log.offsets}, and so do copies in use"
+        return f"{removed}; it holds {log.log.offsets}, and so do copies in use"
     first, last = log.alone
     in_use = [f"{copy.name} ({copy.offsets}{_other_topic(copy, log.log)})" for copy in log.copies]
     where = f"not {listed(in_use)}" if in_use else "no other copy that was given"
-    return f"; it alone holds offsets {first}..{last}, {where}"
+    return f"{removed}; it alone holds offsets {first}..{last}, {where}"
 
 
 def _other_topic(copy: LogCopy, own: LogCopy) -> str:
