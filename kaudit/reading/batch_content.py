@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.formats.errors import LimitExceededError, WireError
-from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE
 from kaudit.formats.log.codecs import Codec
 from kaudit.formats.log.control import read_control_records
 from kaudit.formats.log.legacy import parse_message, read_legacy_records
@@ -28,28 +28,50 @@ _AT_ONCE = 1 << 16
 
 
 def whole_batches(batches: Batches, source: ByteSource) -> Iterator[memoryview]:
-    """Yield the bytes of each of these batches of one file, in order; zeros where the file has become shorter.
+    """Yield the bytes of each of these batches of one file, which ascend; zeros where the file has become shorter.
 
     Raises:
         OSError: the file cannot be read.
 
     """
-    places = list(zip(batches["position"].tolist(), batches["size"].tolist(), strict=True))
-    first = 0
-    while first < len(places):
-        start, stop, next_one = places[first][0], sum(places[first]), first + 1
-        while next_one < len(places) and stop <= places[next_one][0] and sum(places[next_one]) - start <= _AT_ONCE:
-            stop, next_one = sum(places[next_one]), next_one + 1
-        data = memoryview(bytearray(stop - start))
+    for starts, sizes, data in _blocks(batches, source):
+        yield from (data[start:][:size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True))
+
+
+def _blocks(batches: Batches, source: ByteSource) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], memoryview]]:
+    """Yield where batches that lie near one another begin in the bytes that hold them, how long they are, and these bytes."""
+    positions, sizes = batches["position"], batches["size"]
+    ends, first = positions + sizes, 0
+    while first < len(positions):
+        start = int(positions[first])
+        stop = max(int(np.searchsorted(ends, start + _AT_ONCE, side="right")), first + 1)
+        data = memoryview(bytearray(int(ends[stop - 1]) - start))
         source.read_into(start, data)
-        yield from (data[position - start :][:size] for position, size in places[first:next_one])
-        first = next_one
+        yield positions[first:stop] - start, sizes[first:stop], data
+        first = stop
 
 
-def data_batches(batches: Batches, source: ByteSource, limit: int) -> Iterator[memoryview]:
-    """Yield the bytes of each batch of data, magic 2 and at most `limit` bytes long, in order; raises as `whole_batches`."""
-    wanted = (batches["attributes"] & CONTROL_FLAG == 0) & (batches["magic"] >= CURRENT_MAGIC)
-    return whole_batches(batches[wanted & (batches["size"] <= limit)], source)
+def data_of(batches: Batches, limit: int) -> Batches:
+    """Return the batches of data, magic 2 and at most `limit` bytes long."""
+    wanted: NDArray[np.bool_] = (batches["attributes"] & CONTROL_FLAG == 0) & (batches["magic"] >= CURRENT_MAGIC)
+    return batches[wanted & (batches["size"] <= limit)]
+
+
+def batches_with(api_key: int, version: int, batches: Batches, source: ByteSource) -> Iterator[tuple[int, memoryview]]:
+    """Yield position and bytes of those of the batches that may hold a framed record of this kind; raises as `whole_batches`.
+
+    Both numbers are varints of one group of bits at least: of a batch without compression the records have both bytes in a row.
+    """
+    places, packed = batches["position"], batches["attributes"] & CODEC_MASK != 0
+    for starts, sizes, data in _blocks(batches, source):
+        octets = np.frombuffer(data, dtype=np.uint8) & 0x7F
+        found = np.flatnonzero((octets[:-1] == api_key) & (octets[1:] == version))
+        holders = np.searchsorted(starts, found, side="right") - 1
+        may_hold = packed[: len(starts)].copy()
+        may_hold[holders[found - starts[holders] >= HEADER_SIZE]] = True
+        for index in np.flatnonzero(may_hold).tolist():
+            yield int(places[index]), data[int(starts[index]) :][: int(sizes[index])]
+        places, packed = places[len(starts) :], packed[len(starts) :]
 
 
 _Faulty = NDArray[np.bool_]

@@ -3,7 +3,6 @@
 Feature levels in the __cluster_metadata log (KRaft) show what the brokers that wrote it could do.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
@@ -14,12 +13,10 @@ from kaudit.broker.releases.version_evidence import VersionEvidence, infer_range
 from kaudit.deferred import Deferred
 from kaudit.errors import UsageError
 from kaudit.formats.errors import MissingContentError, WireError
-from kaudit.formats.log.batch_header import HEADER, HEADER_SIZE
 from kaudit.formats.log.records import read_records
-from kaudit.model.batch_fields import CODEC_MASK
 from kaudit.model.result import BrokerVersions
 from kaudit.partition.audit import PartitionAudit
-from kaudit.reading.batch_content import data_batches
+from kaudit.reading.batch_content import batches_with, data_of
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.segment import ByteRange
@@ -102,9 +99,6 @@ TRANSACTION_VERSION = "transaction.version"
 _MAX_BYTES = 64 << 20
 """Read of one log: features are written when a cluster is made or upgraded, and absence proves nothing."""
 _MAX_BATCH = 16 << 20
-_CODEC_AT = HEADER.end("attributes") - 1
-_FEATURE_LEVEL = re.compile(rb"[\x00\x01](?:\x0c[\x00\x80]|\x8c)")
-"""How each FeatureLevelRecord begins: frame version, api key, record version, all varints. Records that lack it need not be decoded."""
 
 
 def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> dict[str, int]:
@@ -124,9 +118,11 @@ def feature_levels(directories: Sequence[PartitionDirectory], open_source: OpenS
                     _take_dump_text(source, found)
                     continue
                 for piece in stream_batches(source, ByteRange(0, stop, segment.size), expected_offset=None):
-                    for data in data_batches(piece.batches, source, _MAX_BATCH):
-                        if data[_CODEC_AT] & CODEC_MASK or _FEATURE_LEVEL.search(data, HEADER_SIZE):
-                            _take(data, found)
+                    batches = data_of(piece.batches, _MAX_BATCH)
+                    for _, data in batches_with(
+                        metadata_records.FEATURE_LEVEL_API_KEY, metadata_records.RECORD_VERSION, batches, source
+                    ):
+                        _take(data, found)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.reading.batch_content import data_batches
+from kaudit.reading.batch_content import batches_with, data_of, whole_batches
 from kaudit.reading.content_rows import read_batch, read_batches
 from tests.logs import Log, data, marker
 from tests.properties.test_law import decode
@@ -56,5 +56,27 @@ def test_the_bytes_of_batches_of_data_no_longer_than_a_limit():
     log = log_of(data(7, 0, 0, payload=b"a"), marker(7, 0), data(7, 0, 1, payload=b"ab"), data(7, 0, 2, payload=b"abc"))
     raw = [batch.encode() for batch in log.batches]
     for limit, expected in ((len(raw[3]), [0, 2, 3]), (len(raw[2]), [0, 2]), (len(raw[0]), [0]), (len(raw[0]) - 1, [])):
-        found = [bytes(one) for one in data_batches(decode(log), Bytes(log.encode()), limit)]
+        found = [bytes(one) for one in whole_batches(data_of(decode(log), limit), Bytes(log.encode()))]
         assert found == [raw[number] for number in expected]
+
+
+@pytest.mark.parametrize("room", [1, 300, 1 << 16])
+def test_of_batches_without_compression_those_are_chosen_that_have_both_numbers_of_a_record(monkeypatch, room):
+    monkeypatch.setattr("kaudit.reading.batch_content._AT_ONCE", room)
+    payloads = [
+        b"\1\x0f\0",
+        b"\1\x0e\0",
+        b"\1\x8f\0\0",
+        b"\1\x0f\x80\0",
+        b"\x0f\x05",
+        b"\0",
+        b"\x0f\0" * 9,
+        b"\1\x0f\1",
+    ]
+    # in the header of the last one both stand in a row: that is no record's
+    log = log_of(*(data(0x0F00, 0, number, payload=payload) for number, payload in enumerate(payloads)))
+    batches = decode(log)
+    found = list(batches_with(15, 0, batches, Bytes(log.encode())))
+    positions = batches["position"].tolist()
+    assert [positions.index(position) for position, _ in found] == [0, 2, 3, 6]
+    assert [bytes(content) for _, content in found] == [log.batches[number].encode() for number in (0, 2, 3, 6)]

@@ -24,7 +24,7 @@ from kaudit.model.coordinator import (
 )
 from kaudit.model.limits import PRODUCERS
 from kaudit.model.transactions import IllegalTransition
-from kaudit.reading.batch_content import data_batches
+from kaudit.reading.batch_content import data_of, whole_batches
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.segment import ByteRange
@@ -149,7 +149,7 @@ class CoordinatorReader:
             ):
                 if piece.damages:
                     self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
-                for data in data_batches(piece.batches, source, _MAX_BATCH):
+                for data in whole_batches(data_of(piece.batches, _MAX_BATCH), source):
                     yield from self._decode(data, directory)
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, int, TransactionRecord]]:

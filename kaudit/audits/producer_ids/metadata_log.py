@@ -8,12 +8,17 @@ from msgspec.structs import replace
 
 from kaudit.broker.producer_ids.block_history import BlockHistory, ProducerIdsRecord, from_records
 from kaudit.formats.errors import MissingContentError, WireError
-from kaudit.formats.internal_topics.metadata_records import MetadataRecord, ProducerIds, parse_metadata_record
+from kaudit.formats.internal_topics.metadata_records import (
+    PRODUCER_IDS_API_KEY,
+    RECORD_VERSION,
+    MetadataRecord,
+    ProducerIds,
+    parse_metadata_record,
+)
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records
-from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.model.limits import METADATA_GRANTS
-from kaudit.reading.batch_content import whole_batches
+from kaudit.reading.batch_content import batches_with, data_of
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.dump_text_content import printed_metadata
@@ -107,11 +112,13 @@ def _segment_records(segment: SegmentFile, open_source: OpenSource, log: Metadat
         ):
             log.problems += [(segment.path, f"byte {damage.position}: {damage.detail}") for damage in piece.damages]
             batches = piece.batches[(piece.batches["magic"] >= CURRENT_MAGIC) & (piece.batches["size"] <= _MAX_BATCH)]
-            for batch, data in zip(batches, whole_batches(batches, source), strict=True):
-                base = int(batch["base_offset"])
-                log.see(int(batch["max_timestamp"]), base, base + int(batch["last_offset_delta"]))
-                if not int(batch["attributes"]) & CONTROL_FLAG:
-                    yield from _decode(data, segment, int(batch["position"]), log)
+            if len(batches):
+                newest, base_offsets = int(batches["max_timestamp"].max()), batches["base_offset"]
+                log.see(newest, int(base_offsets[0]), int(base_offsets[-1] + batches["last_offset_delta"][-1]))
+            # damage of other records says nothing about the blocks
+            data = data_of(batches, _MAX_BATCH)
+            for position, content in batches_with(PRODUCER_IDS_API_KEY, RECORD_VERSION, data, source):
+                yield from _decode(content, segment, position, log)
 
 
 def _printed(source: SegmentText, segment: SegmentFile, log: MetadataLog) -> Iterator[ProducerIdsRecord]:

@@ -45,7 +45,7 @@ RECORD_NAMES: Final = {
 UNKNOWN_NAME: Final = "unknown"
 
 _FRAME_VERSIONS: Final = (0, 1)
-_RECORD_VERSION: Final = 0
+RECORD_VERSION: Final = 0
 
 
 class ProducerIds(Struct, frozen=True):
@@ -90,7 +90,7 @@ def parse_metadata_record(value: Buffer | None) -> MetadataRecord:
     version = reader.unsigned_varint("record version")
     size = reader.remaining
     content: ProducerIds | FeatureLevel | None = None
-    if version == _RECORD_VERSION and api_key in (PRODUCER_IDS_API_KEY, FEATURE_LEVEL_API_KEY):
+    if version == RECORD_VERSION and api_key in (PRODUCER_IDS_API_KEY, FEATURE_LEVEL_API_KEY):
         if api_key == PRODUCER_IDS_API_KEY:
             content = ProducerIds(
                 reader.int32("broker id"), reader.int64("broker epoch"), reader.int64("next producer id")
