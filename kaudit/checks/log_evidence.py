@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.broker_clocks import BrokerClock
-from kaudit.audits.log_events.given_up import given_up_sends
+from kaudit.audits.log_events.given_up import fenced_instances, given_up_sends
 from kaudit.audits.log_events.leader_history import Shown, leader_histories
 from kaudit.checks.log_causes import FENCED, LogCause, line_name
 from kaudit.checks.registry import CHECKS
@@ -53,11 +53,11 @@ class EventsOfLogs:
                 self._of_partition[event.topic, event.partition].append(event)
             elif event.producer_id is None and event.transactional_id is None:
                 self._of_nobody.append(event)
-        fenced = {
-            producer_id: [event for event in own if event.event in FENCED.kinds]
-            for producer_id, own in self._of_producer.items()
-        }
-        self.fenced: Mapping[int, Sequence[LogEvent]] = {key: own for key, own in fenced.items() if own}
+        fenced: dict[int, list[LogEvent]] = defaultdict(list)
+        for event in (*(event for event in events if event.event in FENCED.kinds), *fenced_instances(events)):
+            if event.producer_id is not None:
+                fenced[event.producer_id].append(event)
+        self.fenced: Mapping[int, Sequence[LogEvent]] = fenced
         """The events of instances that were fenced, by producer id."""
 
     def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:

@@ -1,13 +1,15 @@
-"""Sends that failed for an application, as clients' logs say: the sequences that were given out, and the last acknowledged one."""
+"""What clients' logs say of a producer id's epochs: which sends failed, and which instance was fenced by another while it was at work."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kaudit.audits.log_events.placement import in_order
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.producer_patterns import GivenUpSends
 
+_FENCING = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 _GAVE_UP = (LogEventKind.EPOCH_BUMPED, LogEventKind.SEQUENCE_RESET)
 Place = tuple[str, int]
 """Topic and partition."""
@@ -47,3 +49,21 @@ def given_up_sends(events: Iterable[LogEvent]) -> Mapping[Place, Mapping[int, li
             moved = (*sends[-1].moved, (event.last_sequence, event.base_sequence))
             sends[-1] = replace(sends[-1], last_assigned=event.last_sequence, moved=moved)
     return found
+
+
+def fenced_instances(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+    """Yield the lines in which an instance is fenced that another has already taken over from, with the producer id and epoch it had.
+
+    An instance that fails by itself, as after a transaction that timed out, is fenced before there is another.
+    """
+    current: dict[_Client, LogEvent] = {}
+    newest: dict[int, tuple[int, _Client]] = {}
+    for event in in_order(event for event in events if event.origin == "client"):
+        client = _Client(event.path, event.client_id)
+        producer_id, epoch = event.producer_id, event.producer_epoch
+        if event.event is LogEventKind.PRODUCER_ID_ASSIGNED and producer_id is not None and epoch is not None:
+            current[client], newest[producer_id] = event, (epoch, client)
+        elif event.error in _FENCING and (own := current.get(client)) is not None and own.producer_id in newest:
+            after, other = newest[own.producer_id]
+            if other != client and after > (own.producer_epoch or 0):
+                yield replace(event, producer_id=own.producer_id, producer_epoch=own.producer_epoch)
