@@ -119,6 +119,19 @@ def test_another_order_is_never_missed(tmp_path, moved, reason):
     assert counts.compared_whole == reason
 
 
+def test_partitions_of_other_numbers_are_compared_as_the_ledger_maps_them(tmp_path):
+    odd = [(second, b"odd %d" % second) for second in range(40)]
+    for side, parts in (("a", (EVEN, odd, EVEN[:3])), ("b", (odd[:15] + odd[16:], EVEN, EVEN[:3]))):
+        for number, records in enumerate(parts):
+            topic(*records).write(tmp_path / side / f"orders-{number}")
+    paths = str(tmp_path / "a"), str(tmp_path / "b")
+    found, (mapped, counts) = ledger(*paths, LedgerRequest(window_ms=10_000))
+    assert (found, mapped) == (ledger(*paths, LedgerRequest())[0], ledger(*paths, LedgerRequest())[1][0])
+    assert (found.missing, found.missing_ranges[0].partition, found.missing_ranges[0].first) == (1, 1, 15)
+    assert (counts.windows, counts.differing) == (4, 1)
+    assert counts.compared_whole == "partitions of the target have other numbers"
+
+
 def test_records_without_a_timestamp_are_a_window_of_their_own(tmp_path):
     none = [(second - BEGIN // 1000 - 1, b"%d" % second) for second in (0, 0, 0)]
     _, counts = by_windows(tmp_path, topic(*EVEN, *none), topic(*EVEN, *none[:-1], EVEN[39]))

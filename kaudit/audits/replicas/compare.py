@@ -49,9 +49,9 @@ def no_rows() -> Columns:
 def cleaned(rows: Columns, index: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
     """Return a mask of the batches that the log cleaner rewrote: records are missing, or the delete horizon is set (KIP-534)."""
     spans = rows["last_offset"][index] - rows["base_offset"][index] + 1
-    current = rows["magic"][index] == CURRENT_MAGIC
+    current, counts = rows["magic"][index] == CURRENT_MAGIC, rows["record_count"][index]
     horizon = rows["attributes"][index] & DELETE_HORIZON_FLAG != 0
-    found: NDArray[np.bool_] = current & ((rows["record_count"][index] != spans) | horizon)
+    found: NDArray[np.bool_] = current & (((counts >= 0) & (counts < spans)) | horizon)
     return found
 
 

@@ -149,6 +149,21 @@ def _of_the_topic_before(found: TopicLedger) -> Iterator[Explanation]:
         )
 
 
+def _from_the_start(found: TopicLedger) -> Iterator[Explanation]:
+    """Yield why a mirror copied again what its source begins with."""
+    begins = {pair.source_partition: pair.source_begins for pair in found.partitions}
+    for each in found.repeated_ranges:
+        if each.source_first_offset == begins.get(each.source_partition):
+            yield Explanation(
+                "the mirror was paused until its position was gone (offsets.retention.minutes, or below the log start), and it went on "
+                "with the first record that there was (auto.offset.reset=earliest)",
+                speaks_for=(
+                    f"records again begin with the first of partition {each.source_partition}, at offset {each.source_first_offset}",
+                ),
+            )
+            return
+
+
 @check(
     "KA705",
     severity=Severity.ERROR,
@@ -212,6 +227,7 @@ def doubled_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]
             ranges=found.repeated_ranges,
             listed=len(found.repeated_ranges),
             explanations=(
+                *_from_the_start(found),
                 Explanation(
                     "the mirror was restarted, or its tasks moved, and it went on from an older position: it copies at least once "
                     "(MirrorMaker 2 without exactly.once.source.support, KIP-618)"

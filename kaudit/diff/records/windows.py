@@ -4,6 +4,7 @@ A digest is of the records of one window in one partition, in their order: two s
 ones as often. It is a sum of hashes of a record's identity and its number in the window, twice 64 bits.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -186,9 +187,11 @@ def narrow(
     for pairing in pairings:
         numbers = sorted(pairing.numbers.values())
         own = [{number: side[number] for number in numbers if number in side} for side in by_number]
-        found = compare_windows(*({number: each.digests for number, each in side.items()} for side in own))
+        found = compare_windows(*map(_digests, own))
         kept = [{number: _without(each.runs, found) for number, each in side.items()} for side in own]
         reason = _why_all(own) or ("" if _same_order(*kept) else _ORDER)
+        if not reason and any(number != other for number, other in _by_content(*map(_digests, own)).items()):
+            reason = _OTHER_NUMBERS
         counts.append(counted(found, milliseconds, reason))
         for side in (0, 1) if not reason else ():
             for number, each in own[side].items():
@@ -202,12 +205,32 @@ def narrow(
 
 ORDER_CROSSES = "records of windows that are equal and of others change their order"
 _ORDER = "windows follow one another in another order"
+_OTHER_NUMBERS = "partitions of the target have other numbers"
+Digests = Mapping[int, NDArray[Any]]
+"""Rows of DIGEST by the number of a partition."""
 Compared = Mapping[int, tuple[bool, int, int]]
 """By window: whether it is equal in all partitions, and the records of source and target."""
 
 
-def compare_windows(source: Mapping[int, NDArray[Any]], target: Mapping[int, NDArray[Any]]) -> Compared:
-    """Compare the windows of two topics: rows of DIGEST by the numbers of their partitions."""
+def _digests(side: Mapping[int, ReadWindows]) -> Digests:
+    return {number: each.digests for number, each in side.items()}
+
+
+def _by_content(source: Digests, target: Digests) -> Mapping[int, int]:
+    """Return for each partition of the target that of the source whose windows most of its own equal; that of its number where none is alone in that."""
+    owners = {row.tobytes(): number for number, rows in source.items() for row in rows}
+    found: dict[int, int] = {}
+    for number, rows in target.items():
+        votes = Counter(owners[row.tobytes()] for row in rows if row.tobytes() in owners)
+        most = max(votes.values(), default=0)
+        found[number] = number if votes[number] == most else votes.most_common(1)[0][0]
+    return found if len(set(found.values())) == len(found) else {number: number for number in target}
+
+
+def compare_windows(source: Digests, target: Digests) -> Compared:
+    """Compare the windows of two topics, partitions as they have the same windows."""
+    numbers = _by_content(source, target)
+    target = {numbers[number]: rows for number, rows in target.items()}
     found: dict[int, tuple[bool, int, int]] = {}
     empty = np.empty(0, dtype=DIGEST)
     for number in source.keys() | target.keys():

@@ -255,3 +255,9 @@ def test_repeats_of_other_sessions_and_epochs_are_listed(tmp_path):
     assert reported >= {*range(7, 11), *range(14, 18)}
     found, _ = listed(path)
     assert reported <= {one.offset for one in found}
+
+
+def test_a_batch_that_counts_more_records_than_it_has_offsets_is_no_log_cleaners(tmp_path):
+    log = Log()
+    log.append(replace(data(1, 0, 0, 2), count=3))
+    assert not listed(log.write(tmp_path / "orders-0"))[1].totals[0].compacted
