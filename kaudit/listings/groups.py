@@ -5,6 +5,7 @@ from itertools import chain
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from kaudit.audits.coordinator.commit_history import MOST_TAKEN, CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
@@ -186,14 +187,7 @@ def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]
 
 def _generations(history: CommitHistory) -> Iterator[Row]:
     for each in history.generations:
-        yield {
-            "row": "generation",
-            "group": each.group,
-            "generation": each.generation,
-            "members": each.members,
-            "offset": each.offset,
-            "timestamp": each.timestamp,
-        }
+        yield {"row": "generation", **asdict(each)}
 
 
 def _commits(history: CommitHistory) -> Iterator[Row]:

@@ -12,16 +12,20 @@ _Bounds = tuple[int, int | None]
 
 
 def total_impact(findings: Iterable[Finding]) -> Impact:
-    """Add up what findings of one cause cost.
+    """Add up what findings of one cause cost: `added` of what they cost in each partition.
 
     Findings about overlapping offsets of a log share what they count. Replicas of a partition that say so of the same
     offsets lost it once, but each broker truncates its own log. `last_stable_offset` is that of the partition, None for
     several.
     """
-    partitions = list(impacts_by_partition(findings).values())
+    return added(list(impacts_by_partition(findings).values()))
+
+
+def added(partitions: Sequence[Impact]) -> Impact:
+    """Add up what different partitions cost."""
     least, most = _all_added((part.records_lost_at_least, part.records_lost_at_most) for part in partitions)
     copied = _all_added((part.records_duplicated, part.records_duplicated_at_most) for part in partitions)
-    again = delivered_again(partitions)
+    again = _delivered_again(partitions)
     stable = [part.last_stable_offset for part in partitions if part.last_stable_offset is not None]
     return Impact(
         records_lost_at_least=least,
@@ -51,7 +55,7 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
     lost = [_lost_on_replicas(cluster) for cluster in _overlapping(lossy)]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
     least, most = _added(lost)
-    again = delivered_again(impacts)
+    again = _delivered_again(impacts)
     copied_at_least, copied_at_most = _added([_copied_on_replicas(cluster) for cluster in _overlapping(copied)])
     return Impact(
         records_lost_at_least=least if lossy else None,
@@ -72,7 +76,7 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
     )
 
 
-def delivered_again(impacts: Iterable[Impact]) -> tuple[int | None, int | None]:
+def _delivered_again(impacts: Iterable[Impact]) -> tuple[int | None, int | None]:
     """Add up what consumers were given again: at least (None: no impact says), and at most (None: of one it is not known)."""
     bounds = [(each.records_delivered_again, each.records_delivered_again_at_most) for each in impacts]
     known = [each for each in bounds if each != (None, None)]

@@ -37,48 +37,34 @@ def since_text(milliseconds: int | None) -> str:
     return "" if text is None else f" since {text[:10]} {text[11:19]} UTC"
 
 
+def between(least: int, most: int | None) -> str:
+    """Return `5 records`, `at least 3, at most 660 records`, `at most 660 records`, `at least 3 records`."""
+    if most is None or least == most:
+        return ("at least " if most is None else "") + counted(least, "record")
+    return (f"at least {least:,}, " if least else "") + f"at most {counted(most, 'record')}"
+
+
 def _lost(impact: Impact) -> Iterator[str]:
     least, most = impact.records_lost_at_least or 0, impact.records_lost_at_most
-    if least and least == most:
-        yield f"{counted(least, 'record')} lost"
-    elif least:
-        yield f"at least {least:,}" + (" records lost" if most is None else f", at most {counted(most, 'record')} lost")
-    elif most:
-        yield f"at most {counted(most, 'record')} lost"
+    if least or most:
+        yield f"{between(least, most)} lost"
     elif most is None and impact.records_lost_at_least is not None:
         yield "records may be lost: how many is not known"
 
 
 def _duplicated(impact: Impact) -> Iterator[str]:
-    least, most = impact.records_duplicated, impact.records_duplicated_at_most
-    if not (least or most):
-        return
-    number = (least if most is None else most) or 0
-    what = f"{counted(number, 'record')} {'was' if number == 1 else 'were'} written twice"
-    if most is None:
-        yield f"at least {what}"
-    elif least == most:
-        yield what
-    else:
-        yield f"at least {least:,}, at most {what}" if least else f"at most {what}"
+    least, most = impact.records_duplicated or 0, impact.records_duplicated_at_most
+    if least or most:
+        yield f"{between(least, most)} {'was' if (most or least) == 1 else 'were'} written twice"
 
 
 def consumed(impact: Impact) -> Iterator[str]:
     """Yield what consumers were given again, or never."""
     least, most = impact.records_delivered_again, impact.records_delivered_again_at_most
-    again = "delivered to consumers again"
-    if least and least == most:
-        yield f"{counted(least, 'record')} {again}"
-    elif least:
-        yield (
-            f"at least {least:,}, at most {counted(most, 'record')} {again}"
-            if most
-            else f"at least {counted(least, 'record')} {again}"
-        )
-    elif most:
-        yield f"at most {counted(most, 'record')} {again}"
+    if least or most:
+        yield f"{between(least or 0, most)} delivered to consumers again"
     elif least == 0 and most is None:
-        yield f"records may have been {again}: how many is not known"
+        yield "records may have been delivered to consumers again: how many is not known"
     if impact.records_skipped_at_most:
         yield f"at most {counted(impact.records_skipped_at_most, 'record')} skipped by consumers"
 

@@ -1,6 +1,6 @@
 """The verdict over a result: three lines and their numbers, from what findings cost, whatever checks they are of."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -9,10 +9,10 @@ from kaudit.checks.texts import counted, listed, time_text
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.result import OUTSIDE_TIME, ScanResult, UnlistedFindings
-from kaudit.model.total_impact import delivered_again, impacts_by_partition
+from kaudit.model.total_impact import added, impacts_by_partition
 from kaudit.model.transactional_ids import parse_name
 from kaudit.model.verdict import BlockedPartition, PartitionBounds, Verdict
-from kaudit.results.costs import consumed, since_text
+from kaudit.results.costs import between, consumed, since_text
 from kaudit.results.incidents import members
 from kaudit.results.scope import coverage_sentence, extent
 from kaudit.results.selection import count
@@ -66,7 +66,7 @@ def made_verdict(result: ScanResult) -> Verdict:
     cautions = list(dict.fromkeys([*_given([*serious, *held]), *_recoveries(serious)]))
     groups = members(serious)
     first = _first(groups, cautions)
-    costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts), *consumed(_of_consumers(impacts.values()))]
+    costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts), *consumed(added(list(impacts.values())))]
     lines = [
         _cost_line(result, costs, all_serious, len(groups) if len(groups) < len(serious) else 0),
         *_blocked_line(blocked),
@@ -129,24 +129,9 @@ def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact]) ->
         yield known if doubled.at_most else f"records may be written twice{where}: how many is not known"
 
 
-def _of_consumers(impacts: Collection[Impact]) -> Impact:
-    """Return what all of them cost consumers."""
-    least, most = delivered_again(impacts)
-    return Impact(
-        records_delivered_again=least,
-        records_delivered_again_at_most=most,
-        records_skipped_at_most=sum(impact.records_skipped_at_most or 0 for impact in impacts),
-    )
-
-
 def _bounds_text(bounds: PartitionBounds) -> str:
-    """Return `5 records`, `at least 3, at most 660 records`, `at most 660 records`, `at least 3 records`."""
-    if not bounds.partitions or (bounds.unknown_in and bounds.at_least == bounds.at_most):
-        return f"at least {counted(bounds.at_least, 'record')}"
-    if bounds.at_least == bounds.at_most:
-        return counted(bounds.at_least, "record")
-    least = f"at least {bounds.at_least:,}, " if bounds.at_least else ""
-    return f"{least}at most {counted(bounds.at_most, 'record')}"
+    is_open = not bounds.partitions or (bounds.unknown_in and bounds.at_least == bounds.at_most)
+    return between(bounds.at_least, None if is_open else bounds.at_most)
 
 
 def _extent_of(bounds: PartitionBounds, where: str) -> str:

@@ -36,12 +36,10 @@ _AT_ONCE_MS = 60_000
 
 
 class _Offset(Struct, gc=False):
-    """The committed offset of one group and partition, and its steps so far."""
+    """The committed offset of one group and partition, by its last commit, and its steps so far."""
 
-    offset: int
+    last: CommitRecord
     committed: int
-    timestamp: int
-    leader_epoch: int
     topic_id: str | None
     by: Committer
     changes: int
@@ -112,7 +110,7 @@ class CommitHistory(Struct):
             if entry.commits:
                 for commit in waiting:
                     known = self._offsets.get(commit.key)
-                    if known is None or known.offset < commit.offset:
+                    if known is None or known.last.offset < commit.offset:
                         self._apply(commit)
         elif isinstance(entry, MissingRecords):
             self.missing += entry.last - entry.first + 1
@@ -157,15 +155,7 @@ class CommitHistory(Struct):
             if known is None and len(self._offsets) >= MOST_PARTITIONS and not self._forget_removed():
                 self.not_followed += 1
                 return
-            self._offsets[commit.key] = _Offset(
-                commit.offset,
-                commit.committed,
-                commit.timestamp,
-                commit.leader_epoch,
-                commit.topic_id,
-                by,
-                group.changes,
-            )
+            self._offsets[commit.key] = _Offset(commit, commit.committed, commit.topic_id, by, group.changes)
             return
         kind = self._kind(known, commit, by, group)
         disturbed_ms = max(group.changed_ms, self._moved_ms)
@@ -174,10 +164,8 @@ class CommitHistory(Struct):
         elif known.is_below:
             _read_on(known, commit, by)
             _restore(known, commit, by, disturbed_ms)
-        known.offset, known.committed, known.timestamp = commit.offset, commit.committed, commit.timestamp
-        known.leader_epoch, known.topic_id, known.by = commit.leader_epoch, commit.topic_id or known.topic_id, by
-        known.changes, known.removed_ms = group.changes, -1
-        known.commits += 1
+        known.last, known.committed, known.by, known.changes = commit, commit.committed, by, group.changes
+        known.topic_id, known.removed_ms, known.commits = commit.topic_id or known.topic_id, -1, known.commits + 1
 
     def _kind(self, known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> StepKind | None:
         """What a commit is that is not plain progress, None for one that is."""
@@ -185,8 +173,8 @@ class CommitHistory(Struct):
         is_set = by.producer_id is None and not group.members and commit.leader_epoch < 0
         if commit.committed >= known.committed:
             forward = is_set and group.had_members and commit.committed > known.committed and known.removed_ms < 0
-            return StepKind.RESET if forward and known.offset >= self.last_missing else None
-        if known.offset < self.last_missing:
+            return StepKind.RESET if forward and known.last.offset >= self.last_missing else None
+        if known.last.offset < self.last_missing:
             return StepKind.COMPACTED
         if known.removed_ms >= 0:
             return StepKind.REMOVED
@@ -203,35 +191,23 @@ class CommitHistory(Struct):
         """Yield the offsets that did not only go forward."""
         for (group, topic, partition), known in self._offsets.items():
             if known.sums:
-                steps, sums = known.steps, known.sums
-                yield CommittedSteps(group, topic, partition, steps, sums, known.alternating, known.commits)
+                found = known.steps, known.sums, known.alternating, known.commits
+                yield CommittedSteps(group, topic, partition, *found)
 
     def newest(self) -> Iterator[NewestCommit]:
         """Yield the newest commit of each group and partition that has not been removed."""
         for (name, topic, partition), known in self._offsets.items():
             if known.removed_ms < 0:
                 owner = self.members.groups.get(name, _NO_GROUP).committer(topic, known.topic_id, partition)
-                committed = Committed(name, known.committed, known.leader_epoch)
-                yield NewestCommit(
-                    committed,
-                    topic,
-                    partition,
-                    known.topic_id,
-                    known.offset,
-                    known.timestamp,
-                    owner if owner.member_id is not None else None,
-                )
+                committed = Committed(name, known.committed, known.last.leader_epoch)
+                place = topic, partition, known.topic_id, known.last.offset, known.last.timestamp
+                yield NewestCommit(committed, *place, owner if owner.member_id is not None else None)
 
     def pending(self) -> Iterator[CommitsInTransaction]:
         """Yield the commits whose transaction has not ended."""
         for producer_id, waiting in self._pending.items():
-            yield CommitsInTransaction(
-                producer_id,
-                waiting[0].producer_epoch,
-                waiting[0].offset,
-                waiting[0].timestamp,
-                [commit.key for commit in waiting[:MOST_STEPS]],
-            )
+            first, keys = waiting[0], [commit.key for commit in waiting[:MOST_STEPS]]
+            yield CommitsInTransaction(producer_id, first.producer_epoch, first.offset, first.timestamp, keys)
 
 
 _NO_GROUP = Group()
@@ -256,7 +232,7 @@ def _committer(commit: CommitRecord, known: _Offset | None, group: Group) -> Com
 def _step(known: _Offset, commit: CommitRecord, by: Committer, kind: StepKind, disturbed_ms: int) -> None:
     assert commit.committed is not None
     removed = known.removed_ms if known.removed_ms >= 0 else None
-    before = known.committed, known.offset, known.timestamp, known.by
+    before = known.committed, known.last.offset, known.last.timestamp, known.by
     known.steps.append(CommitStep(kind, commit.offset, commit.timestamp, commit.committed, by, *before, removed))
     if len(known.steps) > MOST_STEPS:
         del known.steps[MOST_STEPS // 2]
@@ -309,7 +285,7 @@ def _restore(known: _Offset, commit: CommitRecord, by: Committer, disturbed_ms: 
     another = step.by.producer_id is not None and step.by.producer_id != step.before.producer_id
     known.alternating |= another and by.producer_id is not None and by.producer_id == step.before.producer_id
     kind = step.kind
-    at_once = known.offset == step.offset and commit.timestamp - step.timestamp <= _AT_ONCE_MS
+    at_once = known.last.offset == step.offset and commit.timestamp - step.timestamp <= _AT_ONCE_MS
     disturbed = disturbed_ms >= step.timestamp - _AT_ONCE_MS
     if kind is StepKind.BACK and at_once and disturbed and _is_same(by, step.before) and _is_same(by, step.by):
         kind = StepKind.CORRECTED
