@@ -18,14 +18,14 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEvent, zone_text
+from kaudit.model.internal_topics import TRANSACTIONS
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, kept
-from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction, chosen_replicas
-from kaudit.replay.reconstruction.reconstruct import coordinator_partitions as coordinators
+from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction
 from kaudit.replay.reconstruction.stated_attempts import newest_writing, stated_refusals
 from kaudit.report.console import visible
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import chosen_input
-from kaudit.source.layout import INTERNAL_TOPICS, Layout
+from kaudit.source.layout import INTERNAL_TOPICS, Layout, furthest_replicas
 from kaudit.source.schemes import open_segment
 
 _MAX_EVENTS = 1_000_000
@@ -93,8 +93,8 @@ def _evidence(
         raise UsageError(str(error)) from None
     everything = layout.everything
     return Evidence(
-        [one for one in chosen_replicas(layout.partitions) if asked.topics or one.topic not in INTERNAL_TOPICS],
-        coordinators(everything),
+        [one for one in furthest_replicas(layout.partitions) if asked.topics or one.topic not in INTERNAL_TOPICS],
+        furthest_replicas(everything, (TRANSACTIONS,)),
         events,
         settings,
         release,

@@ -10,17 +10,15 @@ from msgspec.structs import asdict
 from kaudit.audits.coordinator.commit_history import MOST_TAKEN, CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
 from kaudit.audits.coordinator.group_members import Group, GroupMembers
-from kaudit.model.batch import last_offsets
 from kaudit.model.group_commits import CommittedSteps
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
-from kaudit.reading.log_tail import last_batches
-from kaudit.scanning.group_logs import furthest_replicas
+from kaudit.reading.log_tail import end_of
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import find_input
-from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.layout import Layout, PartitionDirectory, furthest_replicas
 from kaudit.source.schemes import open_segment
 
 Row = dict[str, object]
@@ -62,13 +60,8 @@ class GroupTask(Struct, frozen=True):
         return (self.directory,)
 
 
-class ListedGroups(Struct, frozen=True):
-    """What one partition of __consumer_offsets shows: groups with their rows as JSON, and what of it is not known."""
-
-    groups: Sequence[tuple[str, bytes]]
-    not_checked: Sequence[NotAudited]
-
-
+ListedGroups = tuple[Sequence[tuple[str, bytes]], Sequence[NotAudited]]
+"""What one partition of __consumer_offsets shows: groups with their rows as JSON, and what of it is not known."""
 ReadGroups = Callable[[Sequence[GroupTask]], Iterable[ListedGroups]]
 """Does each task by `list_partition`, in order, in any process."""
 
@@ -84,15 +77,15 @@ def list_groups(options: ScanOptions, group: str | None, read: ReadGroups, *, co
     """
     layout, reads = find_input(options), FailedReads(open_segment)
     listing = GroupListing(options.given)
-    logs = [log for log in furthest_replicas(layout.everything) if log.topic == GROUPS]
+    logs = furthest_replicas(layout.everything, (GROUPS,))
     if not logs:
         listing.not_checked.append(NotAudited(GROUPS, "not among the inputs: nothing is known of groups"))
     bounds = _bounds(layout, reads)
     names = {directory.topic_id: directory.topic for directory in layout.everything if directory.topic_id is not None}
     answers = list(read([GroupTask(log, bounds, names, group, commits) for log in logs])) if logs else []
-    found = sorted(chain.from_iterable(answer.groups for answer in answers))
+    found = sorted(chain.from_iterable(groups for groups, _ in answers))
     listing.rows = [row for _, rows in found for row in msgspec.json.decode(rows, type=list[Row])]
-    listing.not_checked += chain.from_iterable(answer.not_checked for answer in answers)
+    listing.not_checked += chain.from_iterable(notes for _, notes in answers)
     listing.not_checked += [
         NotAudited(entry.path, entry.reason, unreadable=True) for entry in (*layout.unreadable, *reads.unreadable)
     ]
@@ -118,7 +111,7 @@ def list_partition(task: GroupTask, options: ScanOptions, open_source: OpenSourc
     if history.not_followed or len(history.taken) == MOST_TAKEN:
         notes.append(NotAudited(log.name, "more commits than are listed"))
     notes += [NotAudited(entry.path, entry.reason, unreadable=True) for entry in reads.unreadable]
-    return ListedGroups(groups, notes)
+    return groups, notes
 
 
 def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]) -> Iterator[tuple[str, list[Row]]]:
@@ -244,14 +237,8 @@ def _bounds(layout: Layout, reads: FailedReads) -> dict[tuple[str, int], _Bounds
 def _end_of(directory: PartitionDirectory, reads: FailedReads) -> int | None:
     if not directory.segments or directory.topic == GROUPS:
         return None
-    last = directory.segments[-1]
-    if last.fetched is not None:
-        return last.fetched.end_offset
-    written = [segment for segment in directory.segments if segment.size]
-    ends = [last.base_offset]
-    if written:
-        try:
-            ends += [int(last_offsets(some).max()) + 1 for some in last_batches(written[-1], reads)]
-        except OSError:
-            return None  # noted by `reads`
-    return max(ends)
+    fetched = directory.segments[-1].fetched
+    try:
+        return end_of(directory.segments, reads) if fetched is None else fetched.end_offset
+    except OSError:
+        return None  # noted by `reads`

@@ -187,13 +187,14 @@ class _Joined:
             for part in parts
             if part.opened
         }
-        self._open = list(_open(parts, places))
+        still_open = list(_open(parts, places))
         self._groups: dict[int, set[str]] = {}
         for own in places.values():
             for producer_id, groups in own.producers.items():
                 self._groups.setdefault(producer_id, set()).update(groups)
-        ids = {int(each) for each in np.unique(rows["producer_id"])} | {each.producer_id for each in self._open}
-        self._names = audit.transactional_ids_in(audit.coordinator_logs_of(run), ids) if ids else {}
+        ids = {int(each) for each in np.unique(rows["producer_id"])} | {each.producer_id for each in still_open}
+        self._names = audit.transactional_ids(ids, run) if ids else {}
+        self._open = [replace(each, transactional_id=self._names.get(each.producer_id)) for each in still_open]
 
     def choose(self, query: Query) -> NDArray[np.int64]:
         """Return the numbers of the transactions that are asked for: of the producers of groups, whether they have commits or not."""
@@ -214,7 +215,7 @@ class _Joined:
     def transaction(self, number: int) -> Transaction:
         """Make one."""
         if number >= len(self._first):
-            return self._with_name(self._open[number - len(self._first)])
+            return self._open[number - len(self._first)]
         first, stop = int(self._first[number]), int(self._stop[number])
         rows, place = self._outputs.rows[first:stop], self._outputs.place[first:stop]
         inputs: list[InputRange] = []
@@ -242,9 +243,6 @@ class _Joined:
     def _is_stable(self, output: OutputRange) -> bool:
         held_back = self._held_back.get((output.topic, output.partition))
         return held_back is None or output.last_offset < held_back
-
-    def _with_name(self, transaction: Transaction) -> Transaction:
-        return replace(transaction, transactional_id=self._names.get(transaction.producer_id))
 
     def totals(self, chosen: NDArray[np.int64]) -> TransactionTotals:
         """Count the chosen transactions."""

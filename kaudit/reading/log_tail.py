@@ -1,6 +1,6 @@
 """The end of one partition's log, from an offset on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import numpy as np
@@ -74,6 +74,18 @@ def last_batches(segment: SegmentFile, open_source: OpenSource) -> Iterator[Batc
         for piece in stream_batches(source, tail, expected_offset=segment.base_offset):
             if len(piece.batches):
                 yield piece.batches
+
+
+def end_of(segments: Sequence[SegmentFile], open_source: OpenSource) -> int:
+    """Return where a log of so many segments ends (exclusive), by its last batch: an empty last segment begins there.
+
+    Raises:
+        OSError: a segment cannot be read.
+
+    """
+    written = [segment for segment in segments if segment.size]
+    found = last_batches(written[-1], open_source) if written else ()
+    return max([segments[-1].base_offset, *(int(last_offsets(batches).max()) + 1 for batches in found)])
 
 
 def _before(offset: int, source: ByteSource, size: int) -> int:

@@ -316,19 +316,16 @@ class Audit:
             self._logs = compare_logs(self.options.logs, self.partitions, self.reads, entries)
         return self._logs
 
-    def transactional_ids(self, wanted: Collection[int] | None) -> Mapping[int, str]:
-        """Return the transactional id of each wanted producer id that `coordinator_logs` name; of all if None.
+    def transactional_ids(
+        self, wanted: Collection[int] | None, run: Collection[str] | None = None
+    ) -> Mapping[int, str]:
+        """Return the transactional id of each wanted producer id that the coordinator's logs name, those of `run` if given; of all if None.
 
         Raises:
             UnreadableInputError: a file of them could be read for the result, and cannot be read now.
 
         """
-        return self.transactional_ids_in(self.coordinator_logs, wanted)
-
-    def transactional_ids_in(
-        self, logs: Sequence[PartitionDirectory], wanted: Collection[int] | None
-    ) -> Mapping[int, str]:
-        """Return the same by these partitions of __transaction_state."""
+        logs = self.coordinator_logs if run is None else self.coordinator_logs_of(run)
         return self._read_names(logs, None if wanted is None else np.fromiter(wanted, dtype=np.int64))
 
     def of_run(self, run: Collection[str]) -> list[int]:
@@ -364,7 +361,7 @@ class Audit:
     def _known_names(self, run: Collection[str], wanted: Collection[int]) -> Mapping[int, str]:
         """Return the transactional ids of producer ids for findings: none where they cannot be read, which the result says."""
         try:
-            return self.transactional_ids_in(self.coordinator_logs_of(run), wanted)
+            return self.transactional_ids(wanted, run)
         except UnreadableInputError:
             return {}
 

@@ -6,12 +6,11 @@ from msgspec import Struct, field
 
 from kaudit.audits.sidefiles.log_facts import SideFileReader, broken_off_at
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
-from kaudit.model.batch import last_offsets
 from kaudit.model.coverage import EndWitness, OffsetClass, OffsetRange
 from kaudit.model.damage import DamageKind
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
-from kaudit.reading.log_tail import last_batches
+from kaudit.reading.log_tail import end_of
 from kaudit.source.file_kinds import CLEAN_SHUTDOWN, HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile
 
@@ -69,18 +68,13 @@ class CheckpointAudit(Struct):
             return None
         if part.directory.is_fetched:
             return part.log_end_offset
-        ends = [segments[-1].base_offset]
-        written = [segment for segment in segments if segment.size]
         if part.log_end_offset is not None:
-            ends.append(part.log_end_offset)
-        elif written:
-            try:
-                batches = list(last_batches(written[-1], self.files.open_source))
-            except OSError as error:
-                self.files.note(written[-1], error)
-                return None
-            ends += [int(last_offsets(some).max()) + 1 for some in batches]
-        return max(ends)
+            return max(segments[-1].base_offset, part.log_end_offset)
+        try:
+            return end_of(segments, self.files.open_source)
+        except OSError as error:
+            self.files.note(next(segment for segment in reversed(segments) if segment.size), error)
+            return None
 
     def offsets(self, directories: Iterable[PartitionDirectory], name: str) -> dict[PlaceKey, int]:
         """Return what the checkpoint of this name says of each partition replica, where it says anything."""

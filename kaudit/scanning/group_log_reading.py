@@ -1,6 +1,6 @@
 """Reads a partition of __consumer_offsets, __share_group_state or __remote_log_metadata, in this process or in a task."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -16,7 +16,6 @@ from kaudit.model.internal_topics import REMOTE_LOG, SHARE_STATE
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion, TopicPartition
-from kaudit.source.layout import PartitionDirectory
 
 _MOST_HISTORIES = 1000
 """Groups and partitions with steps back that are kept of one partition of __consumer_offsets."""
@@ -26,65 +25,59 @@ _MOST_PENDING = 100
 
 def read_group_log(question: GroupLogQuestion, open_source: OpenSource) -> GroupLog:
     """Read one partition from front to back."""
-    directory = question.directory
-    reader = GroupLogReader(open_source)
-    if directory.topic == SHARE_STATE:
-        return _read_share_state(directory, reader)
-    if directory.topic == REMOTE_LOG:
-        return _read_remote_log(directory, reader)
+    directory, reader = question.directory, GroupLogReader(open_source)
+    log, not_known = _READERS.get(directory.topic, _read_groups)(question, reader)
+    log.notes = [NotAudited(directory.name, text) for text in (*reader.unreadable, *filter(None, not_known))]
+    log.failed = reader.failed
+    return log
+
+
+_Read = tuple[GroupLog, Sequence[str]]
+"""What was read, and what is not known of it, some texts empty."""
+
+
+def _read_groups(question: GroupLogQuestion, reader: GroupLogReader) -> _Read:
     names = {log.topic_id: topic for (topic, _), log in question.bounds.items() if log.topic_id is not None}
     history = CommitHistory(GroupMembers(topic_names=names))
     inputs = CommittedInputs(history.members, question.listed)
-    reader.follow(directory, [history, inputs])
-    steps, pending = list(history.steps()), list(history.pending())
-    notes = [NotAudited(directory.name, text) for text in reader.unreadable]
-    if history.missing:
-        notes.append(NotAudited(directory.name, _compacted(history.missing, history.last_missing)))
+    reader.follow(question.directory, [history, inputs])
+    steps = sorted(history.steps(), key=lambda found: -sum(each.times for each in found.sums.values()))
+    pending = list(history.pending())
     left_out = history.not_followed + len(steps[_MOST_HISTORIES:]) + len(pending[_MOST_PENDING:])
-    if left_out:
-        notes.append(
-            NotAudited(directory.name, f"{left_out:,} commits, of more groups and partitions than are followed")
-        )
-    return GroupLog(
-        directory,
-        [
-            _with_start(found, question.bounds)
-            for found in sorted(steps, key=lambda found: -sum(each.times for each in found.sums.values()))
-        ][:_MOST_HISTORIES],
+    log = GroupLog(
+        question.directory,
+        [_with_start(found, question.bounds) for found in steps[:_MOST_HISTORIES]],
         [commit for commit in history.newest() if _is_outside(commit, question.bounds)],
         pending[:_MOST_PENDING],
         topic_names=history.members.topic_names,
-        notes=notes,
-        failed=reader.failed,
         inputs=inputs.result(),
     )
+    return log, [
+        _compacted(history.missing, history.last_missing) if history.missing else "",
+        f"{left_out:,} commits, of more groups and partitions than are followed" if left_out else "",
+    ]
 
 
-def _read_share_state(directory: PartitionDirectory, reader: GroupLogReader) -> GroupLog:
+def _read_share_state(question: GroupLogQuestion, reader: GroupLogReader) -> _Read:
     history = ShareHistory()
-    reader.follow(directory, [history])
+    reader.follow(question.directory, [history])
     shares = list(history.shares())
-    notes = [NotAudited(directory.name, text) for text in reader.unreadable]
     left_out = history.not_followed + len(shares[_MOST_HISTORIES:])
-    if left_out:
-        notes.append(NotAudited(directory.name, f"{left_out:,} share-partitions and records, more than are followed"))
-    return GroupLog(directory, shares=shares[:_MOST_HISTORIES], notes=notes, failed=reader.failed)
+    more = f"{left_out:,} share-partitions and records, more than are followed" if left_out else ""
+    return GroupLog(question.directory, shares=shares[:_MOST_HISTORIES]), [more]
 
 
-def _read_remote_log(directory: PartitionDirectory, reader: GroupLogReader) -> GroupLog:
+def _read_remote_log(question: GroupLogQuestion, reader: GroupLogReader) -> _Read:
     history = RemoteLogHistory()
-    reader.follow(directory, [history])
-    notes = [NotAudited(directory.name, text) for text in reader.unreadable]
-    if history.missing:
-        lost = f"{history.missing:,} of its records are not in the log: which segments are in remote storage is not certain"
-        notes.append(NotAudited(directory.name, lost))
-    if history.not_followed:
-        notes.append(
-            NotAudited(directory.name, f"{history.not_followed:,} records of more remote segments than are followed")
-        )
+    reader.follow(question.directory, [history])
+    lost = f"{history.missing:,} of its records are not in the log: which segments are in remote storage is not certain"
+    more = f"{history.not_followed:,} records of more remote segments than are followed"
     is_complete = not (history.missing or history.not_followed or reader.unreadable or reader.failed)
-    logs = list(history.logs())
-    return GroupLog(directory, notes=notes, failed=reader.failed, remote=logs, remote_complete=is_complete)
+    log = GroupLog(question.directory, remote=list(history.logs()), remote_complete=is_complete)
+    return log, [lost if history.missing else "", more if history.not_followed else ""]
+
+
+_READERS = {SHARE_STATE: _read_share_state, REMOTE_LOG: _read_remote_log}
 
 
 def _with_start(found: CommittedSteps, bounds: Mapping[TopicPartition, LogBounds]) -> CommittedSteps:

@@ -3,7 +3,7 @@
 Each takes one pass over each of its partitions, in this process or in a task.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -16,7 +16,7 @@ from kaudit.model.result import NotAudited
 from kaudit.model.share_groups import SharePartition
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
-from kaudit.source.layout import PartitionDirectory, Unreadable
+from kaudit.source.layout import PartitionDirectory, Unreadable, furthest_replicas
 
 TopicPartition = tuple[str, int]
 
@@ -90,25 +90,3 @@ def questions_of(
         GroupLogQuestion(directory, bounds if directory.topic == GROUPS else {}, listed // len(furthest))
         for directory in furthest
     ]
-
-
-def furthest_replicas(
-    directories: Iterable[PartitionDirectory], topics: Collection[str] = (GROUPS, SHARE_STATE)
-) -> list[PartitionDirectory]:
-    """Return of each partition of internal topics the replica that goes furthest, by topic and number.
-
-    Of those that go equally far it is the longest: compaction has removed least of it.
-    """
-    furthest: dict[TopicPartition, PartitionDirectory] = {}
-    for directory in directories:
-        if directory.topic in topics:
-            place = directory.topic, directory.partition
-            known = furthest.get(place)
-            if known is None or _length(known) < _length(directory):
-                furthest[place] = directory
-    return [directory for _, directory in sorted(furthest.items())]
-
-
-def _length(directory: PartitionDirectory) -> tuple[int, int, int]:
-    last = directory.segments[-1:]
-    return (last[0].base_offset, last[0].size, directory.bytes) if last else (-1, 0, 0)

@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec import Struct, field
@@ -356,3 +356,20 @@ def _by_offset(directory: PartitionDirectory, names: re.Pattern[str]) -> list[Se
         if (named := names.fullmatch(file.name)) is not None
     ]
     return sorted(found, key=lambda file: file.base_offset)
+
+
+def furthest_replicas(
+    directories: Iterable[PartitionDirectory], topics: Collection[str] = ()
+) -> list[PartitionDirectory]:
+    """Return of each partition, of these topics if any are named, the replica that goes furthest, by topic and number.
+
+    Of those that go equally far it is the longest: compaction has removed least of it.
+    """
+    best: dict[tuple[str, int], tuple[tuple[int, int, int], PartitionDirectory]] = {}
+    for directory in directories:
+        if directory.segments and (not topics or directory.topic in topics):
+            place, last = (directory.topic, directory.partition), directory.segments[-1]
+            reach = last.base_offset, last.size, sum(segment.size for segment in directory.segments)
+            if place not in best or best[place][0] < reach:
+                best[place] = reach, directory
+    return [directory for _, (_, directory) in sorted(best.items(), key=lambda entry: entry[0])]

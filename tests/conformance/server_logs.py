@@ -21,19 +21,18 @@ from kaudit.broker.broker import Broker
 from kaudit.broker.releases.version import Version
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEvent
+from kaudit.model.internal_topics import TRANSACTIONS
 from kaudit.replay.reconstruction.account import LeftOut
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings
 from kaudit.replay.reconstruction.reconstruct import (
     Evidence,
     Reconstruction,
-    chosen_replicas,
-    coordinator_partitions,
 )
 from kaudit.replay.reconstruction.refusals import ERRORS, REFUSALS
 from kaudit.replay.session import Session
 from kaudit.report.text.generated_pages import write_section
 from kaudit.source.discover import discover
-from kaudit.source.layout import INTERNAL_TOPICS
+from kaudit.source.layout import INTERNAL_TOPICS, furthest_replicas
 from kaudit.source.schemes import open_segment
 from tests.conformance.comparison import Json, replayed
 
@@ -129,10 +128,14 @@ class Read:
 
     def _reconstruction(self) -> Reconstruction:
         layout = discover(self.recorded.log_directories)
-        partitions = [one for one in chosen_replicas(layout.partitions) if one.topic not in INTERNAL_TOPICS]
+        partitions = [one for one in furthest_replicas(layout.partitions) if one.topic not in INTERNAL_TOPICS]
         assert self.settings.version is not None
         evidence = Evidence(
-            partitions, coordinator_partitions(layout.partitions), self.events, self.settings, self.settings.version
+            partitions,
+            furthest_replicas(layout.partitions, (TRANSACTIONS,)),
+            self.events,
+            self.settings,
+            self.settings.version,
         )
         return Reconstruction(evidence, open_segment)
 

@@ -11,7 +11,7 @@ from kaudit.audits.log_events.clock import MAX_ZONE_CHANGE_MS, ClockOffset, Unal
 from kaudit.audits.log_events.placement import by_broker
 from kaudit.model.application_logs import ClockAnchors, LogClock, LogEvent, UnalignedLog, zone_text
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import PartitionDirectory, furthest_replicas
 
 MAX_LINES = 2000
 """Most lines of one broker that are compared with records."""
@@ -71,7 +71,7 @@ def broker_clocks(
 ) -> list[BrokerClock]:
     """Return the clock of each broker whose logs are given, by directory and broker id."""
     brokers = by_broker(event for event in events if event.origin == "server")
-    replicas = furthest_replicas(partitions)
+    replicas = {(one.topic, one.partition): one for one in furthest_replicas(partitions)}
     zones = {
         key: all(event.zone_known for event in own if event.timestamp_ms is not None) for key, own in brokers.items()
     }
@@ -80,7 +80,7 @@ def broker_clocks(
     }
     lines = {key: _spread(list(record_lines(own))) for key, own in comparable.items()}
     times = RecordTimes(frozenset(line.key for own in lines.values() for line in own))
-    for (topic, _), replica in sorted(replicas.items()):
+    for (topic, _), replica in replicas.items():
         if topic in times.topics:
             times.read(replica, open_source)
     clocks = []
@@ -114,21 +114,6 @@ def _set_back(events: Sequence[LogEvent], offsets: Sequence[ClockOffset]) -> dic
             found.setdefault(event.path, []).append((event.line, event.timestamp_ms))
         latest[event.path] = event.timestamp_ms
     return found
-
-
-def furthest_replicas(directories: Iterable[PartitionDirectory]) -> dict[tuple[str, int], PartitionDirectory]:
-    """Return one replica of each partition, by topic and partition: the one that reaches furthest."""
-    best: dict[tuple[str, int], PartitionDirectory] = {}
-    for directory in directories:
-        key = directory.topic, directory.partition
-        if directory.segments and (key not in best or _reach(directory) > _reach(best[key])):
-            best[key] = directory
-    return best
-
-
-def _reach(directory: PartitionDirectory) -> tuple[int, int]:
-    last = directory.segments[-1]
-    return last.base_offset, last.size
 
 
 def _spread(lines: Sequence[RecordLine]) -> Sequence[RecordLine]:

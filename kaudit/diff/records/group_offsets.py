@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from kaudit.audits.coordinator.commit_history import CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
+from kaudit.model.internal_topics import GROUPS
 from kaudit.model.ledger import MappedRange, RepeatedRange, TopicLedger, mapped_ranges
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.scanning.group_logs import furthest_replicas
-from kaudit.source.layout import PartitionDirectory
+from kaudit.source.layout import PartitionDirectory, furthest_replicas
 
 
 class GroupOffset(Struct, frozen=True, order=True):
@@ -27,7 +27,7 @@ def committed_offsets(
 ) -> tuple[list[GroupOffset], list[str]]:
     """Return what the groups committed last, and what could not be read of __consumer_offsets."""
     reader, found = GroupLogReader(open_source), []
-    for directory in furthest_replicas(directories):
+    for directory in furthest_replicas(directories, (GROUPS,)):
         history = CommitHistory()
         reader.follow(directory, [history])
         found += [

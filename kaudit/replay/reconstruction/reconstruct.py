@@ -1,14 +1,14 @@
 """An attempts file made of what a broker left: segments, __transaction_state and server logs."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE, CoordinatorReader
-from kaudit.audits.log_events.broker_clocks import BrokerClock, broker_clocks, furthest_replicas
+from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
+from kaudit.audits.log_events.broker_clocks import BrokerClock, broker_clocks
 from kaudit.audits.log_events.placement import in_order
 from kaudit.broker.attempts import ConfigureTopic, StartBroker
 from kaudit.broker.broker import Broker
@@ -172,13 +172,3 @@ class Reconstruction:
                 self.account.other_partitions.add(f"{event.topic}-{event.partition}")
             elif event.origin == "client":
                 self.account.leave_out(event, LeftOut.OF_CLIENTS)
-
-
-def chosen_replicas(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
-    """Return one replica of each partition: the one that reaches furthest."""
-    return list(furthest_replicas(directories).values())
-
-
-def coordinator_partitions(directories: Iterable[PartitionDirectory]) -> list[PartitionDirectory]:
-    """Return one replica of each partition of __transaction_state."""
-    return chosen_replicas(directory for directory in directories if directory.topic == TRANSACTION_STATE)

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from kaudit.model.application_logs import LogEventKind
+from kaudit.model.internal_topics import TRANSACTIONS
 from kaudit.replay.reconstruction.account import LeftOut
 from kaudit.replay.reconstruction.broker_logs import BrokerSettings
 from kaudit.replay.reconstruction.reconstruct import (
     Evidence,
     Reconstruction,
-    chosen_replicas,
-    coordinator_partitions,
 )
+from kaudit.source.layout import furthest_replicas
 
 REFUSED, OTHER = LogEventKind.OUT_OF_ORDER_SEQUENCE, LogEventKind.BECAME_LEADER
 
@@ -91,10 +91,11 @@ def test_of_a_partition_the_replica_that_reaches_furthest_is_taken(segments, fur
     replicas = [directory("orders", 0, str(number), *own) for number, own in enumerate(segments)]
     other = directory("orders", 1, "b1", (0, 1))
     empty = directory("orders", 2, "b1")
-    assert chosen_replicas([*replicas, other, empty]) == [replicas[furthest], other]
+    assert furthest_replicas([*replicas, other, empty]) == [replicas[furthest], other]
 
 
 def test_of_the_transactions_topic_alone():
     own = [directory("__transaction_state", number, "b1", (0, 1)) for number in range(2)]
     longer = directory("__transaction_state", 1, "b2", (0, 2))
-    assert coordinator_partitions([directory("orders", 0, "b1", (0, 1)), *own, longer]) == [own[0], longer]
+    logs = [directory("orders", 0, "b1", (0, 1)), *own, longer]
+    assert furthest_replicas(logs, (TRANSACTIONS,)) == [own[0], longer]
