@@ -46,6 +46,7 @@ SHARE_CONFIG: Mapping[str, object] = {
 }
 LOCK_SECONDS = 9
 LONG_AGO_SECONDS = 65
+KEPT_SECONDS = 75
 _MOVED = Version.parse("4.4.0")
 """kafka-dump-log is one of the tools in Java."""
 DELIVERIES = 5
@@ -234,6 +235,43 @@ def late_worker(stage: Stage) -> None:
     stage.done["late-worker"] = {"code": "KA900", "severity": "note", "from": 160, "to": 130, "times": 1}
 
 
+def expired(stage: Stage) -> None:
+    """The group has no members for longer than its offsets are kept; its next member begins at the beginning (librdkafka#1442)."""
+    member = stage.member("expired")
+    read_to(member, 250)
+    member.close()
+    time.sleep(KEPT_SECONDS)
+    again = stage.member("expired")
+    read_to(again, 50)
+    read_to(again, RECORDS)
+    again.close()
+    stage.done["expired"] = {"code": "KA903", "severity": "warning", "from": 250, "to": 50, "times": 1}
+
+
+def overtaken(stage: Stage) -> None:
+    """DeleteRecords removes what the group has not read; its next member goes on at the new beginning, and has not committed yet."""
+    admin = KafkaAdminClient(bootstrap_servers=stage.servers)
+    admin.create_topics([NewTopic("removed", 1, 1)])
+    stage.write("removed", 200)
+    member = stage.member("overtaken", "removed")
+    read_to(member, 50)
+    member.close()
+    admin.delete_records({TopicPartition("removed", 0): 120})
+    admin.close()
+    read(stage.member("overtaken", "removed"), 200)
+    given = {offset for _, offset in stage.given["overtaken"]}
+    assert given & set(range(60, 200)) == set(range(120, 200)), given
+    skipped = len(set(range(200)) - given)
+    stage.done["overtaken"] = {
+        "code": "KA904",
+        "severity": "warning",
+        "from": 50,
+        "to": 120,
+        "times": 1,
+        "skipped": skipped,
+    }
+
+
 class Sharer(ProducerProgram):
     """A running Share.java, which takes records for a share group and acknowledges them as it is asked to."""
 
@@ -399,6 +437,11 @@ _CLIENTS: Mapping[str, tuple[Open, Sequence[Callable[[Stage], None]], Mapping[st
     "confluent": (Confluent, (*_COMMITTING, cooperative, next_protocol), {}),
     "share": (KafkaPython, _SHARING, SHARE_CONFIG),
     "restart": (KafkaPython, (sent_again, late_worker), {}),
+    "expired": (
+        KafkaPython,
+        (expired, overtaken),
+        {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 2000},
+    ),
     "share-restart": (KafkaPython, (share_killed,), SHARE_CONFIG),
 }
 

@@ -43,6 +43,7 @@ PLAYS = {
     "outputs-alone-3.9": Play(plays.outputs_without_inputs, OLD),
     "outputs-alone-4.1": Play(plays.outputs_without_inputs, NEW),
     "processed-again": Play(plays.processed_again, NEW),
+    "streams-alos-3.9": Play(plays.streams_at_least_once, OLD, 2, healthy=True),
     "streams-alos-4.1": Play(plays.streams_at_least_once, NEW, 2, healthy=True),
     "streams-eos-3.9": Play(plays.streams_exactly_once, OLD, 2, healthy=True),
     "streams-eos-4.1": Play(plays.streams_exactly_once, NEW, 2, healthy=True),
