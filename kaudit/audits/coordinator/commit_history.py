@@ -57,7 +57,7 @@ class _Offset(Struct, gc=False):
     """Steps back to where commits had gone on below the offset before."""
     alternating: bool = False
     reader: Committer | None = None
-    """Who made the last step back, if its next commits show what it reads again."""
+    """Whose next commits show what is read again since the last step back."""
 
 
 class Generation(Struct, frozen=True, gc=False):
@@ -246,8 +246,7 @@ def _step(known: _Offset, commit: CommitRecord, by: Committer, kind: StepKind, d
         known.alternating |= known.continued >= (1 if kind is StepKind.BACK else 2)
     known.last_below, known.is_below = None, True
     may_be_late = _is_same(by, known.by) and disturbed_ms >= commit.timestamp - _AT_ONCE_MS
-    is_known = by.producer_id is not None or by.member_id is not None
-    known.reader = by if is_known and (kind is StepKind.REMOVED or not may_be_late) else None
+    known.reader = by if _is_known(by) and (kind is StepKind.REMOVED or not may_be_late) else None
 
 
 def _read_on(known: _Offset, commit: CommitRecord, by: Committer) -> None:
@@ -255,7 +254,8 @@ def _read_on(known: _Offset, commit: CommitRecord, by: Committer) -> None:
     step = known.steps[-1]
     assert commit.committed is not None
     if known.reader is None or not _is_same(by, known.reader):
-        known.reader = None
+        # where another one began is not known: only what it commits from here on shows what it reads
+        known.reader = by if _is_known(by) and not _is_same(by, step.by) else None
     elif StepKind.REMOVED is step.kind or commit.committed < step.committed_before or known.committed > step.committed:
         read = min(commit.committed, step.committed_before) - known.committed
         _count(known, step.kind, StepSum(read_again=read))
@@ -269,6 +269,10 @@ def _count(known: _Offset, kind: StepKind, more: StepSum, sign: int = 1) -> None
     known.sums[kind] = StepSum(*(old + sign * new for old, new in zip(astuple(before), astuple(more), strict=True)))
     if not known.sums[kind].times:
         del known.sums[kind]
+
+
+def _is_known(by: Committer) -> bool:
+    return by.producer_id is not None or by.member_id is not None
 
 
 def _is_same(one: Committer, other: Committer) -> bool:
