@@ -154,6 +154,7 @@ def test_what_was_acquired_when_the_broker_was_killed_is_available_again(name):
 @pytest.mark.parametrize("name", TRUTHS)
 def test_a_text_of_kafka_dump_log_gives_the_same_findings_as_the_log(name):
     own, printed = by_group(DATA / f"{name}.tar.xz"), by_group(DATA / f"{name}.txt.xz")
-    assert {group: (finding.code, finding.offset) for group, finding in own.items()} == {
+    with_logs = {"KA904"}  # the text is of the groups alone
+    assert {group: (each.code, each.offset) for group, each in own.items() if each.code not in with_logs} == {
         group: (finding.code, finding.offset) for group, finding in printed.items()
     }
