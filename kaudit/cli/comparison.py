@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -57,26 +58,24 @@ def run_diff(settings: Settings, paths: Sequence[str], comparison: DiffOptions) 
     """Compare replicas, fingerprints or a saved report with logs; return the exit code."""
     scan = replace(comparison.audit, paths=paths, compacted_topics=settings.compacted_topics)
     if comparison.fingerprint or any(map(is_fingerprint, paths)):
-        if comparison.output.redaction.redact:
-            raise UsageError("--redact: a fingerprint names topics, so that another site can compare it")
         return (_write_digests if comparison.fingerprint else _compare_fingerprints)(comparison, scan)
     named = parse_names(comparison.name or (), paths)
-    output = comparison.output
-    request = audit_request(
-        settings,
-        scan,
-        output,
-        comparison.findings,
-        comparison.display,
-        statistics=output.statistics,
-        compares=True,
+    return _compare_replicas(
+        diff_request(settings, scan, comparison), name_replicas(paths, named), choose_engine(comparison.engine)
     )
-    return _compare_replicas(request, name_replicas(paths, named), choose_engine(comparison.engine))
+
+
+def diff_request(settings: Settings, scan: ScanOptions, comparison: DiffOptions) -> AuditRequest:
+    """Return how a comparison is shown. Raises UsageError where it would go to a URL."""
+    output = comparison.output
+    shown = comparison.findings, comparison.display
+    request = audit_request(settings, scan, output, *shown, statistics=output.statistics, compares=True)
+    refuse_urls(request, "diff writes to a directory")
+    return request
 
 
 def _compare_replicas(request: AuditRequest, replicas: Sequence[Replica], engine: Engine) -> ExitCode:
     """Compare replicas; return the exit code."""
-    refuse_urls(request, "diff writes to a directory")
 
     def produce(progress: Progress, recording: Recording) -> DiffResult:
         compared = request.selection.of_comparison(
@@ -100,25 +99,29 @@ def _compare_replicas(request: AuditRequest, replicas: Sequence[Replica], engine
 
 def _write_digests(comparison: DiffOptions, options: ScanOptions) -> int:
     """Write the fingerprint of the one directory among the paths; return the exit code."""
-    documents, sites = documents_and_sites(options.paths)
+    site, document, file = fingerprint_asked(comparison, options)
+    other = None if document is None else _read(document)
+    each = choose_engine(comparison.engine).each_partition
+    with progress_of(comparison) as progress:
+        made = fingerprints.fingerprint(replace(options, paths=[site.path]), site, progress, other, each=each)
+    write_pieces(file, write_fingerprint(made))
+    return finished(comparison, made.not_audited, incomplete=made.incomplete)
+
+
+def fingerprint_asked(comparison: DiffOptions, options: ScanOptions) -> tuple[Replica, str | None, Path | None]:
+    """Return of which site a fingerprint is made, the one that it answers, and the file that it goes to. Raises UsageError."""
+    documents, sites = documents_and_sites(comparison, options.paths)
     if len(sites) != 1 or len(documents) > 1:
         raise UsageError("--fingerprint takes one directory, and at most one fingerprint to compare it with")
     targets = split_formats(comparison.output.output_format or ["json"], comparison.output.output)
     if [name for name, _ in targets] != ["json"]:
         raise UsageError(f"--output-format {targets[0][0]}: a fingerprint is json")
-    file = output_file(targets[0][1], options.given)
-    other = _read(documents[0]) if documents else None
-    site, reading = name_replicas(sites, {})[0], replace(options, paths=sites)
-    each = choose_engine(comparison.engine).each_partition
-    with progress_of(comparison) as progress:
-        made = fingerprints.fingerprint(reading, site, progress, other, each=each)
-    write_pieces(file, write_fingerprint(made))
-    return closed(made.not_audited, incomplete=made.incomplete)
+    return name_replicas(sites, {})[0], documents[0] if documents else None, output_file(targets[0][1], options.given)
 
 
 def _compare_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
     """Compare two sites, one of them at least by its fingerprint, or logs with the digests of a report; return the exit code."""
-    documents, sites = documents_and_sites(options.paths)
+    documents, sites = documents_and_sites(comparison, options.paths)
     given = parse_names(comparison.name or (), options.paths)
     texts = {path: read_text(path) for path in documents}
     reports = [path for path in documents if schema_of(texts[path]) == SAVED_SCAN]
@@ -140,9 +143,8 @@ def _compare_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
         document=lambda: comparison_document(found),
         render=lambda console: comparison_text(found, console, narrowing),
     )
-    code = closed(found.not_audited, incomplete=found.incomplete)
-    diverged = any(entry.relation is Relation.DIVERGED for entry in found.partitions)
-    return failed(comparison) if diverged and fails(comparison) else code
+    differs = any(entry.relation is Relation.DIVERGED for entry in found.partitions)
+    return finished(comparison, found.not_audited, incomplete=found.incomplete, differs=differs)
 
 
 def show_comparison(
@@ -158,14 +160,16 @@ def show_comparison(
         show(target, document() if target.form == "json" else render(console_of(target, terminal)), terminal)
 
 
-def fails(comparison: DiffOptions) -> bool:
-    """Whether a difference fails the command."""
-    return comparison.findings.fail_on.reached(Severity.ERROR)
-
-
-def failed(comparison: DiffOptions) -> ExitCode:
-    """Return the exit code of a difference."""
-    return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
+def finished(
+    comparison: DiffOptions, not_audited: Sequence[NotAudited], *, incomplete: bool, differs: bool = False
+) -> ExitCode:
+    """Name what could not be read; return the exit code."""
+    for entry in not_audited:
+        if entry.unreadable:
+            sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
+    if differs and comparison.findings.fail_on.reached(Severity.ERROR):
+        return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
+    return ExitCode.UNREADABLE if incomplete else ExitCode.OK
 
 
 def comparison_targets(comparison: DiffOptions, options: ScanOptions) -> list[RowTarget]:
@@ -204,8 +208,10 @@ def progress_of(comparison: DiffOptions) -> AbstractContextManager[Progress]:
     return progress_on_stderr(quiet=comparison.display.quiet, verbose=comparison.display.verbose)
 
 
-def documents_and_sites(paths: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the fingerprints and the directories."""
+def documents_and_sites(comparison: DiffOptions, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the fingerprints and the directories. Raises UsageError where names are to be hidden."""
+    if comparison.output.redaction.redact:
+        raise UsageError("--redact: a fingerprint names topics, so that another site can compare it")
     return [path for path in paths if is_fingerprint(path)], [path for path in paths if not is_fingerprint(path)]
 
 
@@ -218,14 +224,6 @@ def _parsed(file: str, text: str) -> Fingerprint:
         return read_fingerprint_document(text)
     except FingerprintError as error:
         raise UsageError(f"{file}: {visible(str(error))}") from error
-
-
-def closed(not_audited: Sequence[NotAudited], *, incomplete: bool) -> ExitCode:
-    """Name what could not be read; return the exit code."""
-    for entry in not_audited:
-        if entry.unreadable:
-            sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
-    return ExitCode.UNREADABLE if incomplete else ExitCode.OK
 
 
 def _verify(
@@ -248,9 +246,8 @@ def _verify(
         document=lambda: verification_document(found, report),
         render=lambda console: verification_text(found, report, console),
     )
-    code = closed(found.not_audited, incomplete=found.incomplete)
     differs = any(entry.verdict in _FAILS for entry in found.partitions)
-    return failed(comparison) if differs and fails(comparison) else code
+    return finished(comparison, found.not_audited, incomplete=found.incomplete, differs=differs)
 
 
 def _digests(report: str, text: str) -> Sequence[PartitionDigest]:

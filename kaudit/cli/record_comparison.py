@@ -6,14 +6,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kaudit.cli.audit import Recording, refuse_urls, run_audit
+from kaudit.cli.audit import Recording, run_audit
 from kaudit.cli.commands.diff import DiffOptions
+from kaudit.cli.comparison import diff_request
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.identities import identity_reader
 from kaudit.cli.loading import loaded
 from kaudit.cli.options import IsolationLevel
 from kaudit.cli.parsing import is_fingerprint, parse_duration, parse_names
-from kaudit.cli.request import audit_request
 from kaudit.cli.settings import Settings
 from kaudit.cli.streams import write_pieces
 from kaudit.cli.targets import output_file
@@ -39,17 +39,7 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
         return int(loaded("record_fingerprints", "run_record_fingerprints")(comparison, scan))
     sides = _sides(paths, comparison)
     asked = comparison.ledger
-    output = comparison.output
-    request = audit_request(
-        settings,
-        scan,
-        output,
-        comparison.findings,
-        comparison.display,
-        statistics=output.statistics,
-        compares=True,
-    )
-    refuse_urls(request, "diff writes to a directory")
+    request = diff_request(settings, scan, comparison)
     if request.redactor is not None:
         raise UsageError("--redact: a ledger of records is not redacted; leave one of the two out")
     if bool(asked.translate_group) != (asked.offsets_file is not None):

@@ -7,11 +7,10 @@ from msgspec.structs import replace
 from kaudit.checks.command_line import quote_text
 from kaudit.cli.commands.diff import DiffOptions
 from kaudit.cli.comparison import (
-    closed,
     comparison_targets,
     documents_and_sites,
-    failed,
-    fails,
+    fingerprint_asked,
+    finished,
     progress_of,
     show_comparison,
 )
@@ -19,7 +18,6 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.parsing import parse_names, read_text
 from kaudit.cli.record_comparison import ledger_request, records_engine
 from kaudit.cli.streams import write_pieces
-from kaudit.cli.targets import output_file, split_formats
 from kaudit.diff.records.fingerprints import (
     RecordFingerprint,
     RecordFingerprintError,
@@ -40,35 +38,27 @@ from kaudit.scanning.options import ScanOptions
 
 def run_record_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
     """Write the fingerprint of a site, or compare two sites of which one is a fingerprint at least; return the exit code."""
-    if comparison.output.redaction.redact:
-        raise UsageError("--redact: a fingerprint names topics, so that another site can compare it")
     return (_write if comparison.fingerprint else _compare)(comparison, options)
 
 
 def _write(comparison: DiffOptions, options: ScanOptions) -> ExitCode:
-    documents, sites = documents_and_sites(options.paths)
-    if len(sites) != 1 or len(documents) > 1:
-        raise UsageError("--fingerprint takes one directory, and at most one fingerprint to compare it with")
-    targets = split_formats(comparison.output.output_format or ["json"], comparison.output.output)
-    if [name for name, _ in targets] != ["json"]:
-        raise UsageError(f"--output-format {targets[0][0]}: a fingerprint is json")
-    file = output_file(targets[0][1], options.given)
-    site, request = name_replicas(sites, {})[0], ledger_request(comparison)
-    if documents:
-        other = _read(documents[0])
+    site, document, file = fingerprint_asked(comparison, options)
+    request = ledger_request(comparison)
+    if document is not None:
+        other = _read(document)
         like = _like(request, other)
         own = _made(comparison, options, site, like)
         maps = comparison.ledger.maps or ()
-        width, within = narrower(own, other, maps, own_is_source=options.paths[0] == sites[0])
+        width, within = narrower(own, other, maps, own_is_source=options.paths[0] == site.path)
         made = _made(comparison, options, site, replace(like, window_ms=width), within)
     else:
         made = _made(comparison, options, site, request)
     write_pieces(file, write_record_fingerprint(made))
-    return closed(made.not_audited, incomplete=made.incomplete)
+    return finished(comparison, made.not_audited, incomplete=made.incomplete)
 
 
 def _compare(comparison: DiffOptions, options: ScanOptions) -> ExitCode:
-    documents, sites = documents_and_sites(options.paths)
+    documents, sites = documents_and_sites(comparison, options.paths)
     if len(options.paths) != 2:
         raise UsageError("--by records takes two inputs, a source and a target")
     targets = comparison_targets(comparison, options)
@@ -94,9 +84,8 @@ def _compare(comparison: DiffOptions, options: ScanOptions) -> ExitCode:
         document=lambda: record_comparison_document(found),
         render=lambda console: record_comparison_text(found, console, narrowing),
     )
-    code = closed(found.not_audited, incomplete=found.incomplete)
-    differ = any(each.windows.differing for each in found.topics)
-    return failed(comparison) if differ and fails(comparison) else code
+    differs = any(each.windows.differing for each in found.topics)
+    return finished(comparison, found.not_audited, incomplete=found.incomplete, differs=differs)
 
 
 def _like(request: LedgerRequest, other: RecordFingerprint) -> LedgerRequest:

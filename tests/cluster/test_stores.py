@@ -14,8 +14,10 @@ from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 from tests.cluster.conftest import SPARK_HOME, kaudit, plain_environment
 from tests.cluster.test_capture import produce, scenario
-from tests.engines.faulty_logs import FAULTS, healthy
+from tests.engines.faulty_logs import FAULTS, duplicates, hanging, healthy, zombie
 from tests.live_brokers.jvm import free_port
+from tests.remote_storage import AivenPlugin, dated, move, split
+from tests.source.encrypted_chunks import KEY
 from tests.spark import in_process
 
 pytestmark = pytest.mark.cluster
@@ -45,17 +47,21 @@ def findings(done):
     ], document["summary"], document["partitions"]  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def on_hdfs(hdfs, logs):
+def put_on_hdfs(hdfs, root, place):
     import hdfs_native
 
     client = hdfs_native.Client(hdfs.url)
-    for file in sorted(logs.rglob("*")):
+    for file in sorted(root.rglob("*")):
         if file.is_file():
-            target = f"/data/logs/{file.relative_to(logs)}"
+            target = f"{place}/{file.relative_to(root)}"
             client.mkdirs(str(Path(target).parent), create_parent=True)
             with client.create(target) as out:
                 out.write(file.read_bytes())
+
+
+@pytest.fixture(scope="session")
+def on_hdfs(hdfs, logs):
+    put_on_hdfs(hdfs, logs, "/data/logs")
     return hdfs
 
 
@@ -92,19 +98,73 @@ def test_hdfs_says_what_is_not_there(on_hdfs):
     assert (done.returncode, done.stderr) == (2, f"kaudit: no such file or directory: {on_hdfs.url}/nothing\n")
 
 
-@pytest.fixture(scope="session")
-def in_s3(s3, logs):
+def put_in_s3(s3, root, place):
     from pyarrow import fs
 
     client = fs.S3FileSystem(
         endpoint_override=s3["AWS_ENDPOINT_URL"], access_key="test", secret_key="test", allow_bucket_creation=True
     )
     client.create_dir("kafka")
-    for file in sorted(logs.rglob("*")):
+    for file in sorted(root.rglob("*")):
         if file.is_file():
-            with client.open_output_stream(f"kafka/data/logs/{file.relative_to(logs)}") as out:
+            with client.open_output_stream(f"{place}/{file.relative_to(root)}") as out:
                 out.write(file.read_bytes())
+
+
+@pytest.fixture(scope="session")
+def in_s3(s3, logs):
+    put_in_s3(s3, logs, "kafka/data/logs")
     return s3
+
+
+@pytest.fixture(scope="session")
+def tiered(tmp_path_factory):
+    """The logs whole, without their first segments, and these as Aiven's plugin writes them, encrypted."""
+    root = tmp_path_factory.mktemp("tiered")
+    for number, make in enumerate((healthy, duplicates, hanging, zombie)):
+        directory = split(make(root / "whole" / f"orders-{number}"))
+        shutil.copytree(directory, root / "here" / directory.name)
+        move(root / "here" / directory.name, root / "there", AivenPlugin(chunk_size=4096, compression=True, key=KEY))
+    dated(root, int(time.time()) + 86400)  # newer than their upload: the audit's clock is the same everywhere
+    return root
+
+
+def found(done):
+    """What a scan found, without the names of files."""
+    document = json.loads(done.stdout)
+    named = ("code", "fingerprint", "offset", "last_offset", "message")
+    return done.returncode, [{key: each[key] for key in named} for each in document["findings"]], document["summary"]
+
+
+@pytest.mark.parametrize("engine", [(), SPARK], ids=["local", "spark"])
+@pytest.mark.parametrize("store", ["hdfs", "webhdfs", "s3"])
+def test_remote_storage(request, tiered, store, engine):
+    """Of a log on a disk or in the store, with its first segments in the store: findings, a comparison, a plan."""
+    environment = {}
+    if store == "s3":
+        environment = request.getfixturevalue("s3")
+        put_in_s3(environment, tiered / "there", "kafka/tier")
+        put_in_s3(environment, tiered / "here", "kafka/here")
+        url, here = "s3://kafka/tier", "s3://kafka/here"
+    else:
+        hdfs = request.getfixturevalue("hdfs")
+        place = f"/{store}-{len(engine)}"
+        put_on_hdfs(hdfs, tiered / "there", f"{place}/tier")
+        put_on_hdfs(hdfs, tiered / "here", f"{place}/here")
+        root = hdfs.url if store == "hdfs" else hdfs.web
+        url, here = f"{root}{place}/tier", f"{root}{place}/here"
+    remote = ("--remote", url, "--remote-key", KEY)
+    expected = found(kaudit("scan", tiered / "whole", *REPORT))
+    assert len(expected[1]) > 3
+    done = kaudit("scan", tiered / "here", *remote, *engine, *REPORT, **environment)
+    assert found(done) == expected, done.stderr
+    done = kaudit("diff", tiered / "whole", here, *remote, *engine, *REPORT, **environment)
+    assert json.loads(done.stdout)["findings"] == [], done.stderr
+    planned = kaudit("scan", tiered / "here", *remote, "--plan", *ROWS, **environment)
+    objects = [file for file in (tiered / "there").rglob("*") if file.is_file()]
+    assert {Path(json.loads(row)["path"]).name for row in planned.stdout.splitlines()} == {
+        each.name for each in objects
+    }
 
 
 @pytest.mark.parametrize("engine", [(), SPARK], ids=["local", "spark"])
