@@ -1,5 +1,6 @@
 """Records that a copy of a topic lacks, has twice, has in another order, or has alone."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -27,8 +28,16 @@ _ABSENT = {
     **dict.fromkeys(("file", "segment", "position"), "topics as a whole are compared"),
     **dict.fromkeys(("producer_id", "producer_epoch"), "the records may be any producer's"),
 }
-_COMPARED_ALONE = none_because("what happens to a mirror is no incident of the cluster that it is in")
-_NOT_LOGGED = none_because("mirrors log what they do, not what they leave out")
+_ledger_check = functools.partial(
+    check,
+    needs=(TopicLedger,),
+    incident=none_because("what happens to a mirror is no incident of the cluster that it is in"),
+    caused_by=none_because("mirrors log what they do, not what they leave out"),
+    simulated=REPLICAS_NOT_COMPARED,
+    compared=True,
+    reads=Reading.RECORDS,
+)
+"""Declares a check of what the ledger of a topic and its copy shows."""
 
 _UNCOMMITTED = (
     Explanation("the mirror reads uncommitted, and copies the records of aborted transactions like others"),
@@ -164,16 +173,10 @@ def _from_the_start(found: TopicLedger) -> Iterator[Explanation]:
             return
 
 
-@check(
+@_ledger_check(
     "KA705",
     severity=Severity.ERROR,
     summary="records of a topic that its copy does not have",
-    needs=(TopicLedger,),
-    incident=_COMPARED_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=REPLICAS_NOT_COMPARED,
-    compared=True,
-    reads=Reading.RECORDS,
 )
 def missing_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each copy that lacks records between others that it has."""
@@ -203,16 +206,10 @@ def missing_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]
         yield _finding(missing_on_target, context, found, what)
 
 
-@check(
+@_ledger_check(
     "KA706",
     severity=Severity.WARNING,
     summary="records that the copy of a topic has more often than the topic itself",
-    needs=(TopicLedger,),
-    incident=_COMPARED_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=REPLICAS_NOT_COMPARED,
-    compared=True,
-    reads=Reading.RECORDS,
 )
 def doubled_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each copy with records that it has again."""
@@ -240,16 +237,10 @@ def doubled_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]
         yield _finding(doubled_on_target, context, found, what)
 
 
-@check(
+@_ledger_check(
     "KA707",
     severity=Severity.WARNING,
     summary="records of one key that the copy of a topic has in another order",
-    needs=(TopicLedger,),
-    incident=_COMPARED_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=REPLICAS_NOT_COMPARED,
-    compared=True,
-    reads=Reading.RECORDS,
 )
 def reordered_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each copy in which a key's records have another order."""
@@ -275,16 +266,10 @@ def reordered_on_target(context: Context, evidence: Evidence) -> Iterator[Findin
         yield _finding(reordered_on_target, context, found, what)
 
 
-@check(
+@_ledger_check(
     "KA708",
     severity=Severity.WARNING,
     summary="records in the copy of a topic that the topic does not have",
-    needs=(TopicLedger,),
-    incident=_COMPARED_ALONE,
-    caused_by=_NOT_LOGGED,
-    simulated=REPLICAS_NOT_COMPARED,
-    compared=True,
-    reads=Reading.RECORDS,
 )
 def only_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each copy with records of its own."""

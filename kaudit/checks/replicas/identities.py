@@ -1,5 +1,6 @@
 """Copies that the ids beside them say are no replicas of one partition in one cluster."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -17,8 +18,13 @@ _MOST_NAMED = 5
 _ABSENT = dict.fromkeys(
     ("file", "segment", "position", "offset", "producer_id", "producer_epoch"), "it is about whole copies of a log"
 )
-_NO_OTHER_FINDING = none_because("what follows from mixed copies are comparisons of logs that are no replicas")
-_NOT_LOGGED = none_because("brokers name it in the exception with which they stop, not in an event")
+_identity_check = functools.partial(
+    check,
+    incident=none_because("what follows from mixed copies are comparisons of logs that are no replicas"),
+    caused_by=none_because("brokers name it in the exception with which they stop, not in an event"),
+    simulated=REPLICAS_NOT_COMPARED,
+)
+"""Declares a check of what the copies among the inputs are copies of."""
 
 
 class _MixedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
@@ -47,14 +53,11 @@ class _TopicIdsEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     topic_ids: Mapping[str, Sequence[str]]
 
 
-@check(
+@_identity_check(
     "KA604",
     severity=Severity.WARNING,
     summary="log directories of several clusters that hold the same partitions",
     needs=(MixedClusters,),
-    incident=_NO_OTHER_FINDING,
-    caused_by=_NOT_LOGGED,
-    simulated=REPLICAS_NOT_COMPARED,
     compared=True,
 )
 def mixed_clusters(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -91,15 +94,12 @@ def mixed_clusters(context: Context, evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check(
+@_identity_check(
     "KA605",
     severity=Severity.ERROR,
     confidence=Confidence.LIKELY,
     summary="a partition in two log directories of one broker",
     needs=(HeldTwice,),
-    incident=_NO_OTHER_FINDING,
-    caused_by=_NOT_LOGGED,
-    simulated=REPLICAS_NOT_COMPARED,
     compared=True,
 )
 def duplicate_log_directories(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -155,14 +155,11 @@ def _newer(newest: LogCopy, others: Sequence[LogCopy]) -> str:
     return f"{newest.name} followed {by}{more}"
 
 
-@check(
+@_identity_check(
     "KA606",
     severity=Severity.WARNING,
     summary="copies that give a topic several ids: it was deleted and created again",
     needs=(SeveralTopicIds,),
-    incident=_NO_OTHER_FINDING,
-    caused_by=_NOT_LOGGED,
-    simulated=REPLICAS_NOT_COMPARED,
     compared=True,
 )
 def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]:
@@ -194,14 +191,11 @@ def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]
         )
 
 
-@check(
+@_identity_check(
     "KA613",
     severity=Severity.WARNING,
     summary="a topic was deleted and created again, and copies hold records of the topic before",
     needs=(RecreatedLog,),
-    incident=_NO_OTHER_FINDING,
-    caused_by=_NOT_LOGGED,
-    simulated=REPLICAS_NOT_COMPARED,
 )
 def recreated_topic(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each partition of the topic once."""

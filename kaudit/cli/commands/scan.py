@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kaudit.cli.loading import on_demand
-from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
+from kaudit.cli.option_groups import Takes, with_option_groups
 from kaudit.cli.options import AUDITED, AuditOptions, PathsOrLogs, TableOutput, inputs_of
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
@@ -28,13 +28,6 @@ class ScanOutput(TableOutput, frozen=True, kw_only=True):
     batches: Annotated[
         bool, typer.Option("--batches", help="With --output-format parquet: a row for every batch too.")
     ] = False
-
-
-class RemoteOptions(OptionGroup, frozen=True, kw_only=True):
-    """What is done with remote storage."""
-
-    heading = "Reading"
-
     plan: Annotated[
         bool,
         typer.Option(
@@ -49,7 +42,6 @@ class ScanCommand(AuditOptions, frozen=True, kw_only=True):
 
     audit: Annotated[ScanOptions, Takes((*AUDITED, "digests"))]
     output: ScanOutput
-    remote: RemoteOptions
 
 
 app = typer.Typer()
@@ -63,6 +55,6 @@ def scan(context: typer.Context, paths: PathsOrLogs = None, *, options: ScanComm
     Nothing is ever written into PATH. A directory in use by a running broker is fine.
     """
     inputs = inputs_of(paths, options.audit)
-    if options.remote.plan:
+    if options.output.plan:
         return on_demand("remote_plan", "run_plan")(inputs, options)
     return on_demand("audit", "run_scan")(settings_of(context), inputs, options)

@@ -92,25 +92,9 @@ class IndexRanges(Struct, frozen=True, rename="camel"):
     transaction: IndexRange | None
 
 
-class _TopicPartition(Struct, frozen=True):
-    topic: str
-    partition: _Size
-
-
-class _TopicIdPartition(Struct, frozen=True, rename="camel"):
-    topic_id: str
-    topic_partition: _TopicPartition
-
-
-class _SegmentId(Struct, frozen=True, rename="camel"):
-    topic_id_partition: _TopicIdPartition
-    id: str
-
-
 class SegmentMetadata(Struct, frozen=True, rename="camel"):
     """What the broker said of the segment: the part of RemoteLogSegmentMetadata that the plugin writes. Both offsets are inclusive."""
 
-    remote_log_segment_id: _SegmentId
     start_offset: _Offset
     end_offset: _Offset
     segment_leader_epochs: Mapping[int, _Offset] = field(default_factory=dict)
