@@ -64,6 +64,15 @@ def _bytes(content: bytes | None) -> bytes:
     return b"\0" if content is None else bytes([len(content) + 1]) + content
 
 
+def write_records(directory: Path, records: Sequence[bytes]) -> None:
+    """Write a partition of __remote_log_metadata with these records."""
+    metadata = Log()
+    remote = directory / "__remote_log_metadata-0"
+    remote.mkdir()
+    content = b"".join(sealed_records(metadata.append(Batch()), [record(0, None, value)]) for value in records)
+    (remote / "00000000000000000000.log").write_bytes(content)
+
+
 @dataclass
 class TieredLog:
     """A log directory of a broker with remote storage: one partition `orders-0`, and the records about its segments."""
@@ -96,11 +105,7 @@ class TieredLog:
         rows = "".join(f"{epoch} {first}\n" for epoch, first in self.epochs)
         (orders / "leader-epoch-checkpoint").write_text(f"0\n{len(self.epochs)}\n{rows}")
         (orders / "partition.metadata").write_text(f"version: 0\ntopic_id: {named(self.topic_id)}\n")
-        metadata = Log()
-        content = b"".join(sealed_records(metadata.append(Batch()), [record(0, None, value)]) for value in self.records)
-        remote = directory / "__remote_log_metadata-0"
-        remote.mkdir()
-        (remote / "00000000000000000000.log").write_bytes(content)
+        write_records(directory, self.records)
         if self.log_start is not None:
             (directory / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {self.log_start}\n")
             (directory / "remote-log-index-cache").mkdir()

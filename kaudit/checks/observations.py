@@ -12,7 +12,7 @@ from kaudit.model.evidence_parts import BatchEvidence, MarkerBatch, ProducerBatc
 from kaudit.model.finding import Finding
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
 from kaudit.model.observation import Observation
-from kaudit.model.producer_state import OUTSIDE_REPORTED, ProducerAuditState
+from kaudit.model.producer_state import NO_SEGMENT, OUTSIDE_REPORTED, ProducerAuditState
 
 
 class ObservationEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
@@ -34,7 +34,7 @@ class ObservationEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
     def previous(self) -> BatchEvidence | None:
         """The producer's batch before."""
         state = self.observation.remembered
-        if state is None or state.last is None:
+        if state is None or state.last is None or state.last.segment == NO_SEGMENT:
             return None
         # the epoch of an older batch is not kept: it is the state's unless a marker raised that since
         epoch = state.epoch if state.last_sequence >= 0 else None

@@ -23,13 +23,15 @@ class OffsetClass(enum.Enum):
     RETENTION = "retention"
     """It lies below the log start offset: retention or DeleteRecords removed it."""
     REMOTE = "remote"
-    """A broker with remote storage has deleted its segment here (KIP-405); what is there was not read."""
+    """By __remote_log_metadata it is in remote storage (KIP-405); what is there was not read."""
+    UNCONFIRMED = "unconfirmed"
+    """A broker with remote storage has deleted its segment here, and no record shows that it was copied there before."""
     DAMAGED = "damaged"
     MISSING = "missing"
     UNKNOWN = "unknown"
 
 
-NOT_ACCOUNTED = (OffsetClass.MISSING, OffsetClass.DAMAGED, OffsetClass.UNKNOWN)
+NOT_ACCOUNTED = (OffsetClass.MISSING, OffsetClass.DAMAGED, OffsetClass.UNCONFIRMED, OffsetClass.UNKNOWN)
 """The classes of offsets that are not accounted for."""
 
 

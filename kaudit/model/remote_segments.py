@@ -1,7 +1,8 @@
 """Segments that brokers copied to remote storage, as __remote_log_metadata has them (KIP-405)."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -59,19 +60,26 @@ class RemoteSegment(Struct, frozen=True, gc=False):
         """Whether consumers are given its records."""
         return self.state is RemoteState.COPY_FINISHED
 
+    @property
+    def epoch_ranges(self) -> Iterator[tuple[int, int, int]]:
+        """Each leader epoch in it, and the first and the last offset of that (RemoteLogMetadataCache.highestOffsetForEpoch)."""
+        for (epoch, start), (_, following) in pairwise([*self.leader_epochs, (-1, self.end_offset + 1)]):
+            yield epoch, start, following - 1
+
 
 class RemoteLog(Struct, frozen=True):
     """The copies of one partition's segments, in the order in which they were begun; those that were deleted again are among them.
 
-    `deletion` is Kafka's name of the state of deleting the whole partition, None where nobody deletes it. `unknown_updates`: records about
-    segments whose first record is not in the log. `newest_timestamp`: the newest event, ms.
+    `lookup`: for each leader epoch the segments in which brokers look up its offsets, as pairs of the first offset of the epoch in
+    the segment and the segment's id, ascending: a later copy may have replaced an earlier one. `unknown_updates`: records about segments whose first record is not in the log.
+    `newest_timestamp`: the newest event, ms.
     """
 
     topic: str
     topic_id: str
     partition: int
     segments: Sequence[RemoteSegment]
-    deletion: str | None = None
+    lookup: Mapping[int, Sequence[tuple[int, str]]] = {}
     unknown_updates: int = 0
     newest_timestamp: int = -1
 
@@ -108,6 +116,7 @@ class HoleCause(enum.Enum):
 
     NEVER_COPIED = "no copy of them was ever begun"
     UNFINISHED = "no copy of them ever finished"
+    REPLACED = "a shorter copy finished after the one that has them, and brokers look them up in that"
     DELETED = "their segments in remote storage were deleted"
 
 

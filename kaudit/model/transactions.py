@@ -13,7 +13,7 @@ class OpenTransaction(Struct, frozen=True):
 
     `began_after_marker`: the producer's transaction before it ended in the same epoch, at `marker_offset`. `stable_offset` is the
     last stable offset while no older transaction is open. `snapshot` is the producer snapshot that says where the transaction began,
-    if that lies before the log start offset: first timestamp and first records are unknown then. With no batch left in the log,
+    if that lies before the first segment: first timestamp and first records are unknown then. With no batch left in the log,
     `segment` is -1, and `position` is the entry's byte in the snapshot.
     """
 
@@ -43,6 +43,11 @@ class OpenTransaction(Struct, frozen=True):
     def in_log(self) -> bool:
         """Whether the log holds a batch of it."""
         return self.segment != NO_SEGMENT
+
+    @property
+    def begins_remotely(self) -> bool:
+        """Whether its first records are in remote storage: only a snapshot shows them, and the log start is not above them."""
+        return bool(self.snapshot) and self.stable_offset == self.first_offset
 
 
 class EmptyMarker(Struct, frozen=True):

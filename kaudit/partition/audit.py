@@ -110,6 +110,8 @@ class PartitionAudit(Struct):
     """For comparison with the coordinator's decisions, where those are among the inputs."""
     digest: PartitionDigest | None = None
     """Which batches were audited, where that is asked for; none of a text, nor where something could not be read."""
+    continued_from: str | None = None
+    """As in PartitionReplay."""
     state: StateUse | None = None
     """Use of a saved state, where there is one."""
 
@@ -174,6 +176,7 @@ def close_partition(
     unread: UnreadSegments,
 ) -> PartitionAudit:
     """Take from a finished replay what the findings need, its side files included. `compacted`: the user says so."""
+    replay.continue_producers()
     rows = replay.transitions.table.rows
     files = SideFileReader(open_source)
     missing = replay.continuity.missing
@@ -228,6 +231,7 @@ def close_partition(
         last_states=_last_states(rows, [*needs.states_of, *often_raised(observations)]),
         markers=markers,
         digest=_digest(replay, needs.digest_ranges, unread, compacted=compacted),
+        continued_from=replay.continued_from,
         repeats=replay.repeats.result(),
         decoded=replay.decoded,
         restarts=restarts,

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kaudit.audits.sidefiles.log_facts import LogFacts
 from kaudit.model.coverage import Coverage, EndWitness, OffsetClass, OffsetRange
 from kaudit.model.damage import DamageKind, MissingCause, MissingOffsets
+from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.partition.cleaning import Cleaning
 from kaudit.partition.replay import PartitionReplay
 from kaudit.reading.unread_segments import UnreadSegments
@@ -21,6 +22,7 @@ _NOT_HERE = (
     f"they are not on this disk: {LOG_START_CHECKPOINT} starts the log below its first segment, so they are in remote storage, "
     "or retention went on until the copy was made, or they are lost"
 )
+_UNCONFIRMED = f"they are not on this disk, and no record of {REMOTE_LOG} confirms that they are in remote storage"
 _Gap = tuple[MissingOffsets, OffsetClass, str]
 """Missing offsets, what became of them, and how that is known."""
 
@@ -57,9 +59,9 @@ def coverage_of(
             # what could not be read is listed by itself
             ranges.append(replace(_unknown(start, end - 1, rest, reason), incomplete=not unread))
         ranges = [*_after_last_batch(log), *ranges]
-    before = _not_here(directory, start)
+    before = directory.offsets_elsewhere
     if before and directory.is_tiered:
-        counted[OffsetClass.REMOTE] = before
+        ranges.append(OffsetRange(start - before, start - 1, before, OffsetClass.UNCONFIRMED, _UNCONFIRMED))
     elif before:
         ranges.append(_unknown(start - before, start - 1, before, _NOT_HERE))
     if directory.whole_directory or directory.is_fetched:
@@ -112,14 +114,6 @@ def _start_source(directory: PartitionDirectory, start: int) -> str:
     if directory.is_fetched:
         return "broker"
     return LOG_START_CHECKPOINT if directory.log_start_offset == start else "name of the first segment"
-
-
-def _not_here(directory: PartitionDirectory, start: int) -> int:
-    """Return how many offsets lie between the log start offset and the first segment, where all segments were given."""
-    stated = directory.log_start_offset
-    if stated is None or not directory.whole_directory or directory.is_fetched:
-        return 0
-    return max(start - stated, 0) if directory.segments else 0
 
 
 def _class_of(gap: MissingOffsets, cleaning: Cleaning | None, damages: Sequence[DamageKind]) -> tuple[OffsetClass, str]:

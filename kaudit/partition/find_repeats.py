@@ -132,7 +132,8 @@ def _came_back(
 def _start(anomaly: Observation) -> int:
     """The offset of the oldest batch remembered: it is the first chain's, from before the second one began."""
     assert anomaly.remembered is not None
-    return anomaly.remembered.window[0].base_offset
+    window = anomaly.remembered.window
+    return window[0].base_offset if window else anomaly.offset
 
 
 def _is_likely(writers: InterleavedWriters, *, log_append_time: bool) -> bool:

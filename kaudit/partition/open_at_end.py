@@ -21,7 +21,7 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
     """Return them, in no particular order. `whole`: all segments were read.
 
     The newest snapshot counts where the log after it is complete and holds no marker of the producer. A transaction that began before
-    the log start offset keeps the last stable offset there. Source: UnifiedLog.maybeIncrementFirstUnstableOffset.
+    the log start offset keeps the last stable offset there, one that began in remote storage where it began. Source: UnifiedLog.maybeIncrementFirstUnstableOffset.
     """
     rows = replay.transitions.table.rows
     opened = rows[np.flatnonzero(rows["txn_first_offset"] != NO_OFFSET)]
@@ -41,7 +41,7 @@ def open_transactions(replay: "PartitionReplay", *, whole: bool) -> list[OpenTra
             left,
             first_offset=entry.current_txn_first_offset,
             first_timestamp=NO_TIMESTAMP,
-            stable_offset=start,
+            stable_offset=max(entry.current_txn_first_offset, replay.directory.first_readable_offset),
             snapshot=newest.file.name,
         )
     return list(found.values())

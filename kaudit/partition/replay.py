@@ -12,7 +12,9 @@ from kaudit.audits.repeats.non_idempotent_repeats import RepeatDetector
 from kaudit.audits.repeats.restarts import RestartTracker
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.audits.sequences.transition_audit import FetchRun, TransitionAudit
-from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch
+from kaudit.audits.sidefiles.leader_epoch_audit import lineage_of
+from kaudit.audits.sidefiles.log_facts import SideFileReader
+from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch, entries_at
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns
 from kaudit.model.damage import MalformedBatch
@@ -27,6 +29,7 @@ from kaudit.reading.rows import Rows
 from kaudit.reading.run_rows import goes_on
 from kaudit.source.kafka.fetched_segment import NO_ABORTS
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory, list_snapshots
+from kaudit.source.schemes import open_segment
 
 COORDINATOR_WRITES = frozenset({"__consumer_offsets"})
 """Topics the coordinator appends to with the producers' ids: sequences mean nothing there."""
@@ -83,6 +86,8 @@ class PartitionReplay:
         self.spans = TransactionSpans()
         self.empty_marker: EmptyMarker | None = None
         self.snapshots = SnapshotWatch(list_snapshots(directory))
+        self.continued_from: str | None = None
+        """The snapshot that says what producers did before the first segment, if that lies elsewhere; empty without a valid one."""
         self.repeats = RepeatDetector()
         self.starts = RestartTracker()
         self.decoded = False
@@ -102,6 +107,7 @@ class PartitionReplay:
         """Take the next chunk; False if it does not fit what came before and nothing of it was taken."""
         if not self.continuity.accepts(chunk):
             return False
+        self.continue_producers()
         if chunk.first_offset is not None:
             self.snapshots.compare_until(chunk.first_offset, self.transitions)
         chunk.count_from(self.continuity.present_before(chunk))
@@ -136,6 +142,23 @@ class PartitionReplay:
         if self.kept is not None:
             self.kept.add(chunk, merged, self.transitions.table)
         return True
+
+    def continue_producers(self) -> None:
+        """Go on from the producer snapshot at the first segment, where what lies before that is in remote storage."""
+        directory = self.directory
+        if self.continued_from is not None or not directory.offsets_elsewhere:
+            return
+        files, start = SideFileReader(open_segment), directory.segments[0].base_offset
+        entries = entries_at(directory, start, files)
+        self.continued_from = "" if entries is None else f"{start:020d}.snapshot"
+        if entries is None:
+            return
+        begins_at = self.continuity.first_offset
+        self.transitions.table.continue_from(
+            entries, start if begins_at is None else begins_at, lineage_of(directory, files)
+        )
+        if begins_at is None:  # a saved replay has these
+            self.spans.continue_from(entries)
 
     def grow(self, directory: PartitionDirectory, fetch_run: FetchRun) -> None:
         """Take the partition as it is now, to be fed more of it; segments that were fed keep their numbers.

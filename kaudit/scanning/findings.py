@@ -39,7 +39,6 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.cut_off import dated_ahead, leaders_if_needed, what_was_cut_off, who_led
 from kaudit.scanning.options import ScanOptions, deciding_options
 from kaudit.scanning.other_copies import compared_replicas, other_copies
-from kaudit.scanning.remote_segments import chunk_faults
 from kaudit.source.layout import INTERNAL_TOPICS, Layout, PartitionDirectory, RemoteFault
 from kaudit.source.uri import Uri
 
@@ -48,10 +47,12 @@ if TYPE_CHECKING:
     from kaudit.audits.replicas import comparison
     from kaudit.audits.sidefiles import snapshot_check
     from kaudit.bugs import matching
+    from kaudit.scanning import remote_segments
 else:
     comparison = Deferred("kaudit.audits.replicas.comparison")
     snapshot_check = Deferred("kaudit.audits.sidefiles.snapshot_check")
     matching = Deferred("kaudit.bugs.matching")
+    remote_segments = Deferred("kaudit.scanning.remote_segments")
 
 EvidenceFromOthers = (
     IllegalTransition
@@ -290,7 +291,7 @@ def partition_evidence(
 
 def _remote_faults(part: PartitionAudit) -> list[RemoteFault]:
     """Return what is wrong with objects in remote storage: by their sizes, and where the log that they hold is damaged."""
-    return [*part.directory.remote_faults, *chunk_faults(part.directory, part.damages)]
+    return [*part.directory.remote_faults, *remote_segments.chunk_faults(part.directory, part.damages)]
 
 
 def transaction_evidence(

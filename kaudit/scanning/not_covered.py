@@ -144,9 +144,11 @@ def offsets_not_checked(parts: Sequence[PartitionAudit]) -> Iterator[NotAudited]
     for part in parts:
         if part.coverage is None:
             continue
-        remote = part.coverage.offsets.get(OffsetClass.REMOTE.value)
-        if remote and part.directory.name not in completed:
-            yield NotAudited(part.directory.name, _in_remote_storage(part.coverage, remote))
+        unconfirmed = part.coverage.offsets.get(OffsetClass.UNCONFIRMED.value, 0)
+        if unconfirmed:
+            yield NotAudited(part.directory.name, _unconfirmed(part, part.coverage, unconfirmed))
+        elif part.coverage.offsets.get(OffsetClass.REMOTE.value) and part.directory.name not in completed:
+            yield NotAudited(part.directory.name, _in_remote_storage(part, part.coverage))
         ranges = [found for found in part.coverage.ranges if found.incomplete]
         for reason, same in groupby(ranges, key=lambda found: found.reason):
             found, *others = same
@@ -156,18 +158,30 @@ def offsets_not_checked(parts: Sequence[PartitionAudit]) -> Iterator[NotAudited]
             yield NotAudited(part.directory.name, text, unreadable=True)
 
 
-_READS = "(--remote LOCATION reads it), nor what producers and transactions did there"
+def _not_read(part: PartitionAudit, local_start: int) -> str:
+    """Say what is known of the records in remote storage, before those from `local_start` on."""
+    if part.continued_from is None:
+        return "which was not read (--remote LOCATION reads it), nor what producers and transactions did there"
+    known = f"is not known: there is no valid producer snapshot at {local_start}"
+    if part.continued_from:
+        known = f"is known by {part.continued_from} alone: the state in which they left each producer"
+    return f"which was not read (--remote LOCATION reads it); what producers and transactions did there {known}"
 
 
-def _in_remote_storage(account: Coverage, offsets: int) -> str:
+def _unconfirmed(part: PartitionAudit, account: Coverage, offsets: int) -> str:
+    """Say which offsets are in remote storage or lost: no record tells."""
+    first, start = account.log_start_offset, account.log_start_offset + offsets
+    place = "and there is no segment with them" if part.directory.remote_segments else _not_read(part, start)
+    return (
+        f"offsets {first}..{start - 1} are not on this disk: by {account.log_start_source} they are in remote storage, {place}; "
+        f"no record of {REMOTE_LOG} names them, so whether all of them are there is not known"
+    )
+
+
+def _in_remote_storage(part: PartitionAudit, account: Coverage) -> str:
     """Say which offsets were not read, and what is known of the segments that have them."""
     first, remote = account.log_start_offset, account.remote
-    if remote is None:
-        last = first + offsets - 1
-        return (
-            f"offsets {first}..{last} are not on this disk: by {account.log_start_source} they are in remote storage, which was not read "
-            f"{_READS}; no record of {REMOTE_LOG} names them, so whether all of them are there is not known"
-        )
+    assert remote is not None, "records of __remote_log_metadata confirm them"
     holes = (
         f", but for {counted(remote.holes, 'offset')} that {'is' if remote.holes == 1 else 'are'} in neither"
         if remote.holes
@@ -178,9 +192,10 @@ def _in_remote_storage(account: Coverage, offsets: int) -> str:
         if remote.also_local
         else ""
     )
+    meet = f"{counted(remote.segments, 'segment')} up to {remote.last_offset} meet the log here at {remote.local_start_offset}"
     return (
-        f"offsets {first}..{remote.local_start_offset - 1} are not on this disk: by {REMOTE_LOG} they are in remote storage, which was not "
-        f"read {_READS}: {counted(remote.segments, 'segment')} up to {remote.last_offset} meet the log here at {remote.local_start_offset}{holes}{both}"
+        f"offsets {first}..{remote.local_start_offset - 1} are not on this disk: by {REMOTE_LOG} they are in remote storage "
+        f"({meet}{holes}{both}), {_not_read(part, remote.local_start_offset)}"
     )
 
 

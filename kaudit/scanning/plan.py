@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from kaudit.audits.coordinator.transaction_state_reader import TRANSACTION_STATE
+from kaudit.deferred import Deferred
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.digests import ranges_each
 from kaudit.model.internal_topics import GROUPS
@@ -16,12 +18,17 @@ from kaudit.reading.chunk_reader import CHUNK_BYTES
 from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.not_covered import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.scanning.options import Depth, ScanOptions
-from kaudit.scanning.remote_segments import choose_remote, with_remote
 from kaudit.source.discover import NO_SEGMENT, PathNotFoundError, discover
 from kaudit.source.layout import Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
 from kaudit.source.schemes import close_archives
 from kaudit.source.uri import UrlError
+
+if TYPE_CHECKING:
+    from kaudit.scanning import remote_choice, remote_segments
+else:
+    remote_choice = Deferred("kaudit.scanning.remote_choice")
+    remote_segments = Deferred("kaudit.scanning.remote_segments")
 
 _DAY_MS = 86_400_000
 
@@ -71,7 +78,7 @@ def chosen_input(options: ScanOptions) -> Layout:
         if options.remote_keys:
             raise UsageError("--remote-key needs --remote")
         return layout
-    return with_remote(layout, choose_remote(options.remote, options, layout))
+    return remote_segments.with_remote(layout, remote_choice.choose_remote(options.remote, options, layout))
 
 
 def input_without_remote(options: ScanOptions) -> Layout:

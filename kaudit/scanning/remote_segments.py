@@ -5,151 +5,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.errors import UsageError
 from kaudit.formats.sidefiles.segment_manifest import Chunk
 from kaudit.model.damage import LogDamage, PlacedDamage
 from kaudit.reading.log_tail import position_of
 from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.remote_choice import RemoteInput, RemotePartition, choose_remote
 from kaudit.source.bytes import READ_AT_ONCE_BYTES
-from kaudit.source.layout import Layout, PartitionDirectory, RemoteFault, SegmentFile, Unreadable, with_replicas
-from kaudit.source.listing import failure
-from kaudit.source.remote_storage import RemoteFiles, RemoteSegmentFile, as_read, find_remote
+from kaudit.source.layout import Layout, PartitionDirectory, RemoteFault, SegmentFile, with_replicas
+from kaudit.source.remote_storage import RemoteFiles, RemoteSegmentFile, as_read
 from kaudit.source.schemes import open_segment, segment_object
-from kaudit.source.segment_object import INDEXES, LOG, MANIFEST, SegmentObject, decryption
-from kaudit.source.uri import Uri, UrlError
+from kaudit.source.segment_object import INDEXES, LOG, MANIFEST, SegmentObject
+from kaudit.source.uri import Uri
 
 _MOST_CHUNKS = 64
 """Chunks of one damaged place that are decoded again."""
 _REQUESTS = {MANIFEST: 6, INDEXES: 12}
 """A manifest is read up to three times, and each of four indexes by itself."""
-_PartitionKey = tuple[str, str, int]
-"""Topic, topic id and partition."""
-
-
-class RemotePartition(Struct, frozen=True):
-    """The copied segments to read of one partition, by offset, and the replica that they are read before; None without one."""
-
-    segments: Sequence[RemoteFiles]
-    local: PartitionDirectory | None
-
-    @property
-    def first_local(self) -> int | None:
-        """The offset from which on the replica has the log itself."""
-        return self.local.segments[0].base_offset if self.local is not None and self.local.segments else None
-
-
-class RemoteInput(Struct, frozen=True):
-    """What of a location is read: partitions with segments, and what is not read and why. `key_files` as of `as_read`."""
-
-    location: Uri
-    partitions: Sequence[RemotePartition]
-    unreadable: Sequence[Unreadable] = ()
-    skipped: Sequence[Unreadable] = ()
-    key_files: Sequence[str] = ()
-
-
-def choose_remote(location: str, options: ScanOptions, layout: Layout) -> RemoteInput:
-    """Choose what to read of a location, by names alone: what the partitions of `layout` lack, or all of it without other inputs.
-
-    Local segments win: of offsets that a replica has itself no copy is read. Of several replicas the one whose log begins first is
-    completed. Raises UsageError where there is no such location, or no segment in it, or a key file is none.
-    """
-    place = Uri.parse(location)
-    _require_keys(options.remote_keys)
-    try:
-        found = find_remote(place)
-    except FileNotFoundError as error:
-        raise UsageError(f"--remote {location}: no such file or directory") from error
-    except UrlError as error:
-        raise UsageError(f"--remote {error}") from error
-    except OSError as error:
-        return RemoteInput(place, (), [Unreadable(location, failure(error))])
-    if not found.segments and not found.unreadable:
-        known = "known are the layouts of Kafka's LocalTieredStorage and of Aiven's plugin"
-        raise UsageError(f"--remote {location}: no copied segment was found ({known})")
-    by_partition: dict[_PartitionKey, list[RemoteFiles]] = {}
-    for segment in found.segments:
-        if options.asks_for(segment.topic, segment.partition):
-            by_partition.setdefault((segment.topic, segment.topic_id, segment.partition), []).append(segment)
-    chosen: list[RemotePartition] = []
-    alone: set[_PartitionKey] = set()
-    renewed: set[str] = set()
-    taken: dict[str, str] = {}
-    # where nothing here says which topic it is, it is the one that was copied last
-    for key, segments in sorted(by_partition.items(), key=lambda entry: -max(map(_newest, entry[1]))):
-        local = _completed(key, layout.partitions)
-        if local is None and options.paths:
-            alone.add(key)
-            renewed |= {
-                _renewed(entry, key, entry.topic_id)
-                for entry in layout.partitions
-                if entry.topic == key[0] and entry.partition == key[2]
-            }
-            continue
-        if local is not None and (other := taken.setdefault(local.directory, key[1])) != key[1]:
-            renewed.add(_renewed(local, key, other))
-            continue
-        chosen.append(RemotePartition(_needed(segments, local), local))
-    return RemoteInput(
-        place,
-        [each for each in chosen if each.segments],
-        found.unreadable,
-        [*_alone(location, alone), *(Unreadable(location, text) for text in sorted(renewed))],
-        options.remote_keys,
-    )
-
-
-def _require_keys(files: Sequence[str]) -> None:
-    for file in files:
-        try:
-            decryption("private_key")(file)
-        except OSError as error:
-            raise UsageError(f"--remote-key {file}: {failure(error)}") from error
-
-
-def _newest(segment: RemoteFiles) -> int:
-    return max(file.modified_ms for file in segment.files.values())
-
-
-def _renewed(entry: PartitionDirectory, key: _PartitionKey, topic_id: str | None) -> str:
-    return (
-        f"{entry.name} there has topic id {key[1]} too, and the one that was read {topic_id}: the topic was made anew"
-    )
-
-
-def _alone(location: str, partitions: set[_PartitionKey]) -> Iterator[Unreadable]:
-    if partitions:
-        reason = f"{len(partitions):,} partitions there are not among the inputs and were not read: give --remote without PATH to read all"
-        yield Unreadable(location, reason)
-
-
-def _completed(key: _PartitionKey, partitions: Sequence[PartitionDirectory]) -> PartitionDirectory | None:
-    """Return the replica whose log begins first; a topic that was made anew has another id."""
-    topic, topic_id, number = key
-    own = [
-        entry
-        for entry in partitions
-        if entry.partition == number
-        and (entry.topic_id == topic_id if entry.topic_id is not None else entry.topic == topic)
-        and entry.whole_directory
-        and not entry.is_fetched
-    ]
-    return min(own, key=lambda entry: entry.segments[0].base_offset if entry.segments else -1, default=None)
-
-
-def _needed(segments: Iterable[RemoteFiles], local: PartitionDirectory | None) -> list[RemoteFiles]:
-    """Return the segments that begin before the replica's own, by offset; of those that begin alike the longest.
-
-    A segment is not needed where the next one begins at or before the log start.
-    """
-    longest: dict[int, RemoteFiles] = {}
-    for segment in sorted(segments, key=lambda each: (each.base_offset, each.bytes)):
-        longest[segment.base_offset] = segment
-    first = None if local is None or not local.segments else local.segments[0].base_offset
-    found = [segment for base, segment in longest.items() if first is None or base < first]
-    start = 0 if local is None or local.log_start_offset is None else local.log_start_offset
-    begun = sum(segment.base_offset <= start for segment in found)
-    return found[max(begun - 1, 0) :]
 
 
 def with_remote(layout: Layout, remote: RemoteInput) -> Layout:
@@ -174,13 +45,16 @@ def with_remote(layout: Layout, remote: RemoteInput) -> Layout:
 
 
 def _joined(each: RemotePartition, remote: RemoteInput) -> PartitionDirectory:
-    chain = _without_covered([*as_read(each.segments, remote.key_files)])
+    chain = [*as_read(each.segments, remote.key_files)]
+    if all(segment.stop is None for segment in each.segments):
+        chain = _without_covered(chain)
     local = each.local or _new_directory(chain[0].origin, remote.location)
     segments: list[SegmentFile] = []
     side_files: dict[str, SegmentFile] = {}
     faults: list[RemoteFault] = []
     nexts = [other.log.base_offset for other in chain[1:]]
-    for number, (own, stop) in enumerate(zip(chain, [*nexts, each.first_local], strict=True)):
+    for number, (own, following) in enumerate(zip(chain, [*nexts, each.first_local], strict=True)):
+        stop = min((offset for offset in (following, own.origin.stop) if offset is not None), default=None)
         log = _until(own, stop)
         segments.append(log)
         faults += [replace(fault, segment=number) for fault in own.faults]

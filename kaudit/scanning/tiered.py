@@ -1,22 +1,18 @@
 """Remote segments compared with the partitions on disks: what is remote, what is in both places, and whether they meet."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from msgspec.structs import replace
 
+from kaudit.audits.sidefiles.leader_epoch_audit import lineage_of
 from kaudit.audits.sidefiles.log_facts import SideFileReader
+from kaudit.audits.sidefiles.snapshot_states import entries_at
 from kaudit.audits.tiered.boundary import LocalLog, by_newest_epoch, findings_of, orphans_of, tiers_of
-from kaudit.formats.errors import WireError
-from kaudit.formats.sidefiles.checkpoints import parse_leader_epoch_checkpoint
-from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
 from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange
 from kaudit.model.internal_topics import REMOTE_LOG
-from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.remote_segments import OrphanKind, RemoteAccount, RemoteLog, RemoteLogFault, RemoteState
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.group_logs import GroupLog
-from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
 from kaudit.source.layout import PartitionDirectory, list_snapshots
 
 
@@ -63,7 +59,7 @@ def _local(part: PartitionAudit, files: SideFileReader) -> LocalLog | None:
         return None
     start = max(directory.log_start_offset or 0, directory.segments[0].base_offset)
     on_disk = [segment.base_offset for segment in directory.segments[directory.remote_segments :]]
-    rows = _lineage(directory, files)
+    rows = lineage_of(directory, files)
     return LocalLog(
         directory.replica,
         directory.log_start_offset,
@@ -79,31 +75,8 @@ def _local(part: PartitionAudit, files: SideFileReader) -> LocalLog | None:
 def _has_no_transactions(directory: PartitionDirectory, files: SideFileReader) -> bool:
     """Whether the newest producer snapshot knows no producer with a marker: a coordinator's epoch comes with the first one."""
     newest = list_snapshots(directory)[-1:]
-    names = {file.name: file for file in directory.side_files}
-    for snapshot in newest:
-        data = files.read(names[snapshot.name])
-        try:
-            return data is not None and all(
-                entry.coordinator_epoch < 0 for entry in parse_producer_snapshot(data).entries()
-            )
-        except WireError:
-            return False
-    return False
-
-
-def _lineage(directory: PartitionDirectory, files: SideFileReader) -> Sequence[EpochEntry]:
-    """Return the rows of leader-epoch-checkpoint, none of one that is not valid: that is a finding of its own."""
-    for file in directory.side_files:
-        if file.name == LEADER_EPOCH_CHECKPOINT and (data := files.read(file)) is not None:
-            try:
-                rows = parse_leader_epoch_checkpoint(data).rows
-            except WireError:
-                return ()
-            ascending = all(
-                one.epoch < two.epoch and one.start_offset <= two.start_offset for one, two in pairwise(rows)
-            )
-            return rows if ascending else ()
-    return ()
+    known = [entries_at(directory, snapshot.base_offset, files) for snapshot in newest]
+    return any(rows is not None and bool((rows["coordinator_epoch"] < 0).all()) for rows in known)
 
 
 def _accounted(account: Coverage, log: RemoteLog, local: LocalLog) -> Coverage:

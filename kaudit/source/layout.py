@@ -227,6 +227,14 @@ class PartitionDirectory(Struct, frozen=True):
         return self.start_offset if self.log_start_offset is None or not self.is_tiered else self.log_start_offset
 
     @property
+    def offsets_elsewhere(self) -> int:
+        """How many offsets lie between the log start offset and the first segment, where all segments were given."""
+        stated = self.log_start_offset
+        if stated is None or not self.whole_directory or self.is_fetched or not self.segments:
+            return 0
+        return max(self.segments[0].base_offset - stated, 0)
+
+    @property
     def is_fetched(self) -> bool:
         """Whether brokers send its batches: they have offsets, but neither files nor positions."""
         # brokers send all of a partition or nothing

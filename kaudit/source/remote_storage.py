@@ -43,7 +43,11 @@ _FILE: Final = re.compile(rf"([0-9]{{1,20}})-({_ID})\.({'|'.join(_SUFFIXES)})")
 
 
 class RemoteFiles(Struct, frozen=True):
-    """The files or objects of one copied segment, by suffix. `is_chunked`: they are those of Aiven's plugin."""
+    """The files or objects of one copied segment, by suffix; none where they are missing. `is_chunked`: they are those of Aiven's plugin.
+
+    `end_offset` (inclusive) is what __remote_log_metadata says, None where it names no such segment; it is read as far as the offset
+    `stop` (exclusive), None where nothing says that another segment goes on before its end.
+    """
 
     topic: str
     topic_id: str
@@ -53,6 +57,8 @@ class RemoteFiles(Struct, frozen=True):
     directory: Uri
     files: Mapping[str, SegmentFile]
     is_chunked: bool
+    end_offset: int | None = None
+    stop: int | None = None
 
     @property
     def name(self) -> str:
@@ -68,7 +74,7 @@ class RemoteFiles(Struct, frozen=True):
 class RemoteSegmentFile(Struct, frozen=True):
     """A copied segment as it is read: its log, the files beside it under a broker's names, and what is wrong already.
 
-    `end_offset` (inclusive) and `leader_epochs` (epoch and its first offset, ascending) are what the manifest says, None and empty
+    `end_offset` (inclusive, also by __remote_log_metadata) and `leader_epochs` (epoch and its first offset, ascending) are what the manifest says, None and empty
     without one. `snapshot`: the producer snapshot at its end, where nothing says which offset that is.
     """
 
@@ -169,6 +175,11 @@ def as_read(segments: Sequence[RemoteFiles], key_files: Sequence[str] = ()) -> I
     """
 
     def read(own: RemoteFiles) -> RemoteSegmentFile:
+        if not own.files:
+            faults = [
+                RemoteFault(_path(own, LOG), "it is missing with all files beside it, though its copy had finished")
+            ]
+            return RemoteSegmentFile(own, _log(own), faults=faults, end_offset=own.end_offset)
         return _of_objects(own, key_files) if own.is_chunked else _of_files(own)
 
     if not any(filesystem(segment.directory).is_remote for segment in segments):
@@ -187,7 +198,7 @@ def _of_files(own: RemoteFiles) -> RemoteSegmentFile:
     ]
     missing = [suffix for suffix in _SUFFIXES if suffix != _ABORTED and suffix not in own.files]
     faults = [RemoteFault(_path(own, suffix), "it is missing") for suffix in missing if suffix != LOG]
-    return RemoteSegmentFile(own, _log(own), side_files, faults, snapshot=own.files.get(_SNAPSHOT))
+    return RemoteSegmentFile(own, _log(own), side_files, faults, own.end_offset, snapshot=own.files.get(_SNAPSHOT))
 
 
 def _of_objects(own: RemoteFiles, key_files: Sequence[str]) -> RemoteSegmentFile:
@@ -253,8 +264,9 @@ def _named(file: SegmentFile, name: str, path: str | None = None) -> SegmentFile
 
 def _stem(own: RemoteFiles) -> str:
     """Return what the names of a segment's files have in front of their suffixes."""
-    file = next(iter(own.files.values()))
-    return Uri.parse(file.path).last.rpartition(".")[0]
+    for file in own.files.values():
+        return Uri.parse(file.path).last.rpartition(".")[0]
+    return f"{own.base_offset:020d}-{own.segment_id}"
 
 
 def _path(own: RemoteFiles, suffix: str) -> str:

@@ -74,16 +74,17 @@ def test_local_and_remote_segments_are_what_a_consumer_reads_and_the_account_nam
             assert own.remote is not None
             everywhere = remote | local
             markers = {offset for offset, is_marker in everywhere.items() if is_marker}
-            absent = set(range(end)) - set(everywhere)
+            begin = own.log_start_offset
+            absent = set(range(begin, end)) - set(everywhere)
             said = {offset for hole in own.ranges for offset in range(hole.first_offset, (hole.last_offset or 0) + 1)}
             assert said == absent
             assert own.offsets.get("remote", 0) == len(
-                {offset for offset in remote if offset < min(local, default=end)}
+                {offset for offset in remote if begin <= offset < min(local, default=end)}
             )
             assert own.remote.also_local == len(set(remote) & set(local))
             if consumed.exists():  # of a stopped cluster nothing is read
                 offsets = {offset for offset, _ in json.loads(consumed.read_bytes())["read_uncommitted"]}
-                assert offsets == {offset for offset in everywhere if offset not in markers}
+                assert offsets == {offset for offset in everywhere if offset not in markers and offset >= begin}
                 read += len(offsets)
     assert read
 
@@ -105,11 +106,26 @@ def test_the_whole_log_read_from_both_places_has_the_records_that_a_consumer_rea
         }
         assert account.offsets["data"] == len(offsets)
         assert missing.isdisjoint(offsets)
-        assert len(offsets) + account.offsets.get("marker", 0) + len(missing) == account.log_end_offset
+        assert account.log_start_offset <= min(offsets)
+        from_start = account.log_end_offset - account.log_start_offset
+        assert len(offsets) + account.offsets.get("marker", 0) + len(missing) == from_start
         found = {
             (each.code, each.offset, each.last_offset) for each in result.findings if each.severity is Severity.ERROR
         }
-        assert found == {("KA008", hole.first_offset, hole.last_offset) for hole in account.ranges}
+        lost = {("KA008", hole.first_offset, hole.last_offset) for hole in account.ranges}
+        # what is missing there is an error if it cannot have expired: written within five seconds of a producer's newest record
+        without_producers = {("KA502", offset, None) for offset in forgotten(place / moment.name)}
+        assert found - without_producers == lost
+        assert found & without_producers or not name.startswith("tiered-fail-over")
+
+
+FORGOTTEN = re.compile(r"partition=orders-0\] Wrote producer snapshot at offset ([1-9]\d*) with 0 producer ids")
+
+
+def forgotten(moment: Path) -> set[int]:
+    """Offsets at which b1, a follower that rebuilt its log from remote storage, wrote empty snapshots (apache/kafka#14652)."""
+    said = {int(found[1]) for found in FORGOTTEN.finditer((moment / "server-b1.log").read_text(encoding="utf-8"))}
+    return {offset for offset in said if (moment / "b1" / "orders-0" / f"{offset:020d}.snapshot").exists()}
 
 
 def lines_of(place: Path) -> list[LogEvent]:
@@ -143,12 +159,13 @@ def test_lines_of_brokers_name_the_copies_and_where_the_logs_on_the_disks_begin(
                 for event in events
                 if event.event is LogEventKind.LOCAL_LOG_START_MOVED and event.path == f"server-{broker}.log"
             ]
-            # deleted by hand; by a broker that was restarted meanwhile
-            unsaid = moment.name in {"deleted-here", "failed-over"}
+            # deleted by hand; by a broker that was restarted meanwhile, or that rebuilt its log from remote storage
+            unsaid = moment.name in {"deleted-here", "failed-over", "copied-by-another", "deleted"}
             assert first in {0, *moves} or unsaid
         text = "".join(log.read_text() for log in here.glob("server-b*.log"))
         own = [event for event in events if event.event is LogEventKind.REMOTE_COPY_FAILED]
-        assert len(own) == text.count("Error occurred while copying log segments of partition: ")
+        said = re.findall(r"Error occurred while copying log segments of partition: \S+:orders-0", text)
+        assert len(own) == len(said)
         assert all("RemoteStorageException" in event.text or "Exception" in event.text for event in own)
         failed += len(own)
     assert failed or "holes" not in name

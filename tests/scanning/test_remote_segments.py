@@ -411,3 +411,24 @@ def test_in_s3(whole, tiered, s3_server, plugin):
         f"tier/{file.relative_to(there)}" for copy in copies for file in copy.parent.glob(f"{copy.stem}.*")
     }
     assert {request.kind for request in s3_server.requests} == {"GET", "HEAD", "LIST"}
+
+
+def test_a_topic_that_was_compacted_before(tiered, tmp_path):
+    """KAFKA-15388: its segments lack offsets, also their last ones; brokers go on in the next segment, and nothing is missing."""
+    log = Log()
+    for number in range(40):
+        log.append(data(100, 0, 4 * number, 4, payload=b"%d" % number))
+    # the active segment is never cleaned
+    cleaned, active = log.batches[:24], log.batches[24:]
+    log.batches[:] = [*(replace_kept(batch, 2) for batch in cleaned if batch.base_offset % 16), *active]
+    directory = split(log.write(tmp_path / "whole" / "orders-0"))
+    here, there, _ = tiered(directory, LocalTieredStorage())
+    result = audited(here, remote=str(there))
+    assert found(result) == found(audited(directory.parent))
+    assert of_log(result) == []
+    assert result.coverage[0].offsets.get("missing", 0) == 0
+
+
+def replace_kept(batch, kept):
+    """The batch as the log cleaner leaves it, with so many of its records."""
+    return batch.__class__(**{**batch.__dict__, "kept": kept})

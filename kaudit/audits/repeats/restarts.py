@@ -16,6 +16,7 @@ from kaudit.model.columns import Columns
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.producer_state import NO_SEGMENT
 from kaudit.model.schema import Int16, Int64
 from kaudit.reading.rows import Rows
 
@@ -101,7 +102,8 @@ class RestartTracker:
         """
         if len(table) > MAX_PRODUCERS:
             return [], len(table)
-        ended = table[table["has_last"] & (table["txn_first_offset"] < 0)]
+        here = table["has_last"] & (table["last"]["segment"] != NO_SEGMENT)
+        ended = table[here & (table["txn_first_offset"] < 0)]
         ended = ended[np.argsort(ended["last"]["last_offset"], kind="stable")]
         starts = sorted(self._first.items(), key=lambda entry: entry[1].base_offset)
         places = np.searchsorted(ended["last"]["last_offset"], [batch.base_offset for _, batch in starts])
@@ -128,7 +130,7 @@ def with_bumps(restarts: Sequence[Restart], observations: Iterable[Observation])
     bumps = [found for found in observations if found.kind is ObservationKind.CLIENT_BUMP and not found.explained]
     for bump in bumps[:MAX_BUMPS]:
         state, batch = bump.remembered, bump.batch
-        if state is not None and state.last is not None and batch is not None:
+        if state is not None and state.last is not None and state.last.segment != NO_SEGMENT and batch is not None:
             first = Edge(bump.producer_id, bump.producer_epoch, batch)
             restart = every.get(first.producer, Restart(first, ()))
             last = Edge(bump.producer_id, state.epoch, state.last)

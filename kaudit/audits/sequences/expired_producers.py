@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CONTROL_FLAG, NO_OFFSET, NO_TIMESTAMP
 from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
-from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
+from kaudit.model.producer_state import NO_SEGMENT, NUM_BATCHES_TO_RETAIN
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.rows import Rows
@@ -34,7 +34,7 @@ def idle_longest(rows: Rows) -> list[IdleProducer]:
 
 
 def _idle(row: Rows) -> IdleProducer:
-    has_last = bool(row["has_last"])
+    has_last = bool(row["has_last"]) and row["last"]["segment"] != NO_SEGMENT
     return IdleProducer(
         producer_id=int(row["producer_id"]),
         producer_epoch=int(row["epoch"]),

@@ -1,15 +1,18 @@
 """The audit's state of every producer id of a partition, as columns: a million ids are rows, not objects."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.formats.sidefiles.producer_snapshot import ENTRY_DTYPE
+from kaudit.model.batch_fields import NO_LEADER_EPOCH, NO_OFFSET
 from kaudit.model.dtypes import default_rows, dtype_of, load, store
-from kaudit.model.producer_state import OpenRun, ProducerAuditState, RetainedBatch
+from kaudit.model.leader_epochs import EpochEntry
+from kaudit.model.producer_state import NO_POSITION, NO_SEGMENT, OpenRun, ProducerAuditState, RetainedBatch
 from kaudit.model.schema import Bool, Int64
-from kaudit.reading.rows import Rows
+from kaudit.reading.rows import Rows, pick, put
 
 
 class _Key(NamedTuple):
@@ -24,6 +27,7 @@ ROW = dtype_of(*_COLUMNS)
 RETAINED_BATCH = dtype_of(RetainedBatch)
 _UNKNOWN = default_rows(*_COLUMNS)
 
+_HIGHEST_SEQUENCE = (1 << 31) - 1
 _SPARE_ROWS = 1 << 13
 """The most rows made ahead of need: 3 MB, which most partitions' few ids would leave untouched but zeroed."""
 
@@ -36,6 +40,17 @@ class ProducerTable:
         self._count = 0
         self._sorted_ids: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._slots: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+        self._before: Rows = np.empty(0, dtype=ENTRY_DTYPE)
+        self._begins_at = 0
+        self._lineage: Sequence[EpochEntry] = ()
+
+    def continue_from(self, entries: Rows, begins_at: int, lineage: Sequence[EpochEntry]) -> None:
+        """Begin producers that a snapshot at offset `begins_at` knows with their state there, as a broker does that loads it.
+
+        `lineage`: which leader epoch its batches have. Of a batch before that offset all is known but its bytes and their place, and
+        none of those before it: the window is empty.
+        """
+        self._before, self._begins_at, self._lineage = entries[np.argsort(entries["producer_id"])], begins_at, lineage
 
     @classmethod
     def of(cls, rows: Rows) -> "ProducerTable":
@@ -80,9 +95,40 @@ class ProducerTable:
         whole = np.dtype((np.void, ROW.itemsize))  # copied at once, not field by field
         self._rows[first:count].view(whole)[:] = _UNKNOWN.view(whole)
         self._rows["producer_id"][first:count] = producer_ids
+        if len(self._before):
+            self._continue(self._rows[first:count])
         self._count = count
         self._slots = np.insert(self._slots, at, np.arange(first, count, dtype=np.int32))
         self._sorted_ids = np.insert(self._sorted_ids, at, producer_ids)
+
+    def _continue(self, rows: Rows) -> None:
+        at = np.minimum(np.searchsorted(self._before["producer_id"], rows["producer_id"]), len(self._before) - 1)
+        known = np.flatnonzero(self._before["producer_id"].take(at) == rows["producer_id"])
+        before, own = self._before.take(at.take(known)), pick(rows, known)
+        own["known"] = True
+        own["epoch"] = own["rebuilt_epoch"] = before["producer_epoch"]
+        own["last_sequence"] = before["last_sequence"]
+        own["coordinator_epoch"] = own["rebuilt_coordinator_epoch"] = before["coordinator_epoch"]
+        own["last_timestamp"] = before["timestamp"]
+        own["has_last"] = before["last_offset"] != NO_OFFSET
+        first = before["last_offset"] - before["offset_delta"]
+        starts = [row.start_offset for row in self._lineage]
+        epochs = np.array([NO_LEADER_EPOCH, *(row.epoch for row in self._lineage)])
+        last = {
+            "base_offset": first,
+            "last_offset": before["last_offset"],
+            "first_sequence": (before["last_sequence"] - before["offset_delta"]) & _HIGHEST_SEQUENCE,
+            "last_sequence": before["last_sequence"],
+            "record_count": before["offset_delta"] + 1,
+            "max_timestamp": before["timestamp"],
+            "present_before": first - self._begins_at,  # no offset is missing up to there
+            "position": NO_POSITION,
+            "leader_epoch": epochs[np.searchsorted(starts, first, side="right")],
+            "segment": NO_SEGMENT,
+        }
+        for name, values in last.items():
+            own["last"][name] = values
+        put(rows, known, own)
 
     def load(self, slots: NDArray[Any]) -> list[ProducerAuditState | None]:
         """Return the states in these rows, None for a producer without one."""

@@ -194,7 +194,7 @@ class _BatchAudit:
         if sequence.distance(state.last_sequence, last_sequence) > 0:
             self._report(ObservationKind.OVERLAP)
             return self._add_batch(state)
-        behind = sequence.distance(state.window[0].first_sequence, last_sequence) < 0
+        behind = bool(state.window) and sequence.distance(state.window[0].first_sequence, last_sequence) < 0
         self._report(ObservationKind.BEHIND_WINDOW if behind else ObservationKind.INSIDE)
         return state
 

@@ -6,11 +6,28 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct
 
-from kaudit.audits.sidefiles.log_facts import LogFacts
-from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
+from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
+from kaudit.formats.errors import WireError
+from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint, parse_leader_epoch_checkpoint
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.side_files import WrongLeaderEpochs
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
+from kaudit.source.layout import PartitionDirectory
+
+
+def lineage_of(directory: PartitionDirectory, files: SideFileReader) -> Sequence[EpochEntry]:
+    """Return the rows of a partition's leader-epoch-checkpoint, none of one that is not valid: that is a finding of its own."""
+    for file in directory.side_files:
+        if file.name == LEADER_EPOCH_CHECKPOINT and (data := files.read(file)) is not None:
+            try:
+                rows = parse_leader_epoch_checkpoint(data).rows
+            except WireError:
+                return ()
+            ascending = all(
+                one.epoch < two.epoch and one.start_offset <= two.start_offset for one, two in pairwise(rows)
+            )
+            return rows if ascending else ()
+    return ()
 
 
 class LeaderEpochRun(Struct, frozen=True):

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from kaudit.audits.sequences.transition_audit import TransitionAudit
+from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY, HEADER, parse_producer_snapshot
 from kaudit.model.batch_fields import NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
@@ -24,7 +25,7 @@ from kaudit.model.side_files import SnapshotEntry
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import Rows, pick
-from kaudit.source.layout import SegmentFile, Unreadable
+from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.listing import failure
 from kaudit.source.schemes import open_segment
 
@@ -144,6 +145,16 @@ class SnapshotWatch(Struct):
         chosen = dict.fromkeys([*stored["producer_id"][differs].tolist(), *lost, *apart])
         if chosen:
             self.suspects.append(Suspects(file, tuple(chosen)[:MAX_SUSPECTS]))
+
+
+def entries_at(directory: PartitionDirectory, offset: int, files: SideFileReader) -> Rows | None:
+    """Return the entries of the snapshot at an offset, None without a valid one: that is another check's business."""
+    name = f"{offset:020d}.snapshot"
+    data = next((files.read(file) for file in directory.side_files if file.name == name), None)
+    try:
+        return None if data is None else parse_producer_snapshot(data).rows
+    except WireError:
+        return None
 
 
 def read_snapshot(file: SegmentFile, open_source: OpenSource) -> NDArray[Any] | None:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from msgspec import Struct
 
@@ -57,12 +57,22 @@ class LocalLog(Struct, frozen=True, dict=True):
         rows = self.lineage
         ends = [*(row.start_offset - 1 for row in rows[1:]), MAX_OFFSET]
         starts = [0, *(row.start_offset for row in rows[1:])]
-        return {row.epoch: (start, end) for row, start, end in zip(rows, starts, ends, strict=True)}
+        return {row.epoch: (start, end) for row, start, end in zip(rows, starts, ends, strict=False)}
 
     @property
     def newest_epoch(self) -> int:
         """Its newest leader epoch, -1 where none is known."""
         return self.lineage[-1].epoch if self.lineage else -1
+
+    def range_of(self, epoch: int) -> Range:
+        """Return the offsets of a leader epoch; below the first known one any older epoch may have them, without any all epochs all."""
+        first = self.lineage[0] if self.lineage else None
+        older = (
+            NOTHING
+            if first is not None and epoch > first.epoch
+            else (0, MAX_OFFSET if first is None else first.start_offset - 1)
+        )
+        return self.epoch_ranges.get(epoch, older)
 
 
 class Tiers(Struct, frozen=True):
@@ -83,9 +93,31 @@ class Tiers(Struct, frozen=True):
         return sum(max(min(last, stop - 1) - max(begin, first) + 1, 0) for begin, last in self.remote_ranges)
 
 
+def looked_up(log: RemoteLog, local: LocalLog) -> list[tuple[Range, RemoteSegment]]:
+    """Return the offsets that brokers find in remote storage, ascending and disjoint, each range with the segment that they read.
+
+    Source: RemoteLogManager.read, RemoteLogMetadataCache.remoteLogSegmentMetadata. Where the leader epoch of an offset is not known, the
+    newest one that a segment has there is taken.
+    """
+    segments = {segment.segment_id: segment for segment in log.segments}
+    found: list[tuple[Range, RemoteSegment]] = []
+    for epoch in sorted(log.lookup, reverse=True):
+        low, high = local.range_of(epoch)
+        if found:
+            high = min(high, found[-1][0][0] - 1)
+        ends = [*(start - 1 for start, _ in log.lookup[epoch][1:]), MAX_OFFSET]
+        for (start, segment_id), end in reversed([*zip(log.lookup[epoch], ends, strict=True)]):
+            segment = segments[segment_id]
+            own = next(last for other, _, last in segment.epoch_ranges if other == epoch)
+            first, last = max(start, low), min(own, end, high)
+            if first <= last:
+                found.append(((first, last), segment))
+    return found[::-1]
+
+
 def tiers_of(log: RemoteLog, local: LocalLog) -> Tiers:
     """Return what one replica has in each place."""
-    ranges = list(_ranges_of(log.readable, local))
+    ranges = list(joined(part for part, _ in looked_up(log, local)))
     stated = local.log_start_offset
     first = ranges[0][0] if ranges else local.start_offset
     start = min(first, local.start_offset) if stated is None else stated
@@ -126,16 +158,12 @@ def by_newest_epoch(locals_: Iterable[LocalLog]) -> list[LocalLog]:
 def parts_in_lineage(segment: RemoteSegment, local: LocalLog) -> list[Range]:
     """Return the offsets of a segment that consumers are given: those that the log has under the same leader epoch.
 
-    Without a known lineage they are all of it; so are offsets below the first known epoch.
+    Without a known lineage they are all of it.
     """
-    whole, rows = (segment.start_offset, segment.end_offset), local.lineage
-    if not rows:
-        return [whole] if whole[0] <= whole[1] else []
-    starts = [*segment.leader_epochs, (-1, segment.end_offset + 1)]
     found: list[Range] = []
-    for (epoch, begin), (_, after) in pairwise(starts):
-        low, high = local.epoch_ranges.get(epoch, NOTHING if epoch > rows[0].epoch else (0, rows[0].start_offset - 1))
-        first, last = max(begin, low, whole[0]), min(after - 1, high, whole[1])
+    for epoch, begin, end in segment.epoch_ranges:
+        low, high = local.range_of(epoch)
+        first, last = max(begin, low, segment.start_offset), min(end, high, segment.end_offset)
         if first <= last:
             found.append((first, last))
     return found
@@ -168,10 +196,6 @@ def without(whole: Range, ranges: Iterable[Range]) -> Iterator[Range]:
         yield first, last
 
 
-def _ranges_of(segments: Iterable[RemoteSegment], local: LocalLog) -> Iterator[Range]:
-    return joined(each for segment in segments for each in parts_in_lineage(segment, local))
-
-
 def _deleted(segment: RemoteSegment) -> bool:
     """Whether it had been copied, and was deleted: a copy that failed is deleted too (from 4.0 on)."""
     return segment.copied_timestamp is not None and segment.state in (
@@ -181,7 +205,8 @@ def _deleted(segment: RemoteSegment) -> bool:
 
 
 def _all_deleted(log: RemoteLog, hole: Range, local: LocalLog) -> bool:
-    return not list(without(hole, _ranges_of(filter(_deleted, log.segments), local)))
+    deleted = (part for each in log.segments if _deleted(each) for part in parts_in_lineage(each, local))
+    return not list(without(hole, joined(deleted)))
 
 
 class _Holes(Struct, frozen=True, dict=True):
@@ -192,14 +217,13 @@ class _Holes(Struct, frozen=True, dict=True):
     complete: bool
 
     @functools.cached_property
-    def _unreadable(self) -> list[tuple[Range, RemoteSegment]]:
-        """What segments that are not readable have of the log's lineage."""
-        segments = (each for each in self.log.segments if not each.is_readable)
-        return [(part, each) for each in segments for part in parts_in_lineage(each, self.local)]
+    def _parts(self) -> list[tuple[Range, RemoteSegment]]:
+        """What segments have of the log's lineage."""
+        return [(part, each) for each in self.log.segments for part in parts_in_lineage(each, self.local)]
 
     def of(self, hole: Range) -> Iterator[RemoteHole]:
         """Yield a hole, cut where its cause changes."""
-        around = [(part, each) for part, each in self._unreadable if part[0] <= hole[1] and part[1] >= hole[0]]
+        around = [(part, each) for part, each in self._parts if part[0] <= hole[1] and part[1] >= hole[0]]
         deleted = list(joined(part for part, each in around if _deleted(each)))
         pieces = [(low, high, False) for low, high in without(hole, deleted)]
         pieces += [(max(low, hole[0]), min(high, hole[1]), True) for low, high in deleted]
@@ -213,7 +237,8 @@ class _Holes(Struct, frozen=True, dict=True):
 
     def _piece(self, hole: Range, own: Sequence[RemoteSegment], *, deleted: bool) -> RemoteHole:
         low, high = hole
-        cause = HoleCause.DELETED if deleted else HoleCause.UNFINISHED if own else HoleCause.NEVER_COPIED
+        begun = HoleCause.REPLACED if any(each.is_readable for each in own) else HoleCause.UNFINISHED
+        cause = HoleCause.DELETED if deleted else begun if own else HoleCause.NEVER_COPIED
         start = self.local.start_offset
         # what was copied last may be missing in a copy of __remote_log_metadata that is older than that of the log
         is_certain = self.complete and (deleted or high < start - 1 or self.local.is_stopped)

@@ -1,24 +1,42 @@
 """Follows __remote_log_metadata: what became of each segment, as brokers replay it (RemoteLogMetadataCache)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.audits.coordinator.group_log import GroupLogEntry, GroupLogReader, GroupRecord, MissingRecords
-from kaudit.model.internal_topics import REMOTE_LOG
+from kaudit.audits.coordinator.group_log import GroupLogEntry, GroupRecord, MissingRecords
 from kaudit.model.remote_segments import MOST_SEGMENTS, RemoteLog, RemoteSegment, RemoteState
-from kaudit.source.layout import PartitionDirectory
 
 _PartitionKey = tuple[str, int]
 """Topic id and partition."""
 
 
+class _EpochState(Struct):
+    """The segments in which brokers look up offsets of one leader epoch, by their first offset of it (RemoteLogLeaderEpochState)."""
+
+    starts: dict[int, str] = field(default_factory=dict)
+    highest_offset: int = -1
+
+    def copied(self, start: int, segment_id: str, end: int) -> None:
+        """Take a segment whose copy has finished; it replaces those that begin no earlier, unless one of them went further."""
+        if self.highest_offset <= end:
+            for other in [other for other in self.starts if other >= start]:
+                del self.starts[other]
+        self.starts[start] = segment_id
+        self.highest_offset = max(self.highest_offset, end)
+
+    def deleting(self, start: int, segment_id: str) -> None:
+        """Look nothing up any more in a segment that is being deleted."""
+        if self.starts.get(start) == segment_id:
+            del self.starts[start]
+
+
 class _Partition(Struct):
     topic: str
     segments: dict[str, RemoteSegment] = field(default_factory=dict)
-    deletion: str | None = None
+    epochs: dict[int, _EpochState] = field(default_factory=dict)
     unknown_updates: int = 0
     newest_timestamp: int = -1
 
@@ -48,22 +66,33 @@ class RemoteLogHistory(Struct):
             return
         partition = self._partitions.setdefault((place["id"], place["partition"]), _Partition(place["name"]))
         partition.newest_timestamp = max(partition.newest_timestamp, value["eventTimestampMs"])
-        if segment_id is None:
-            partition.deletion = str(value["remotePartitionDeleteState"])
-        elif "startOffset" in value:
+        if segment_id is None:  # no broker deletes partitions by these records
+            return
+        if "startOffset" in value:
             self._begin(partition, value, entry.offset)
         elif (known := partition.segments.get(segment_id["id"])) is None:
             partition.unknown_updates += 1
-        else:
-            partition.segments[known.segment_id] = _updated(known, value, entry.offset)
+        elif (state := _STATES.get(value["remoteLogSegmentState"])) in _FOLLOWING[known.state]:
+            self._update(partition, _updated(known, state, value, entry.offset))
 
     def _begin(self, partition: _Partition, value: dict[str, Any], offset: int) -> None:
         segment = _segment(value, offset)
-        if segment is None or (segment.segment_id not in partition.segments and self._count >= MOST_SEGMENTS):
+        known = partition.segments.get(segment.segment_id)
+        if value["remoteLogSegmentState"] != segment.state.value or (known is None and self._count >= MOST_SEGMENTS):
             self.not_followed += 1
-            return
-        self._count += segment.segment_id not in partition.segments
+        elif known is None or known.state in (RemoteState.COPY_STARTED, RemoteState.DELETE_FINISHED):
+            self._count += known is None
+            partition.segments[segment.segment_id] = segment
+
+    @staticmethod
+    def _update(partition: _Partition, segment: RemoteSegment) -> None:
         partition.segments[segment.segment_id] = segment
+        for epoch, start, end in segment.epoch_ranges:
+            state = partition.epochs.setdefault(epoch, _EpochState())
+            if segment.state is RemoteState.COPY_FINISHED:
+                state.copied(start, segment.segment_id, end)
+            elif segment.state is RemoteState.DELETE_STARTED:
+                state.deleting(start, segment.segment_id)
 
     def logs(self) -> Iterator[RemoteLog]:
         """Yield what is known of each partition, in the order in which they are named first."""
@@ -73,29 +102,24 @@ class RemoteLogHistory(Struct):
                 topic_id,
                 number,
                 list(own.segments.values()),
-                own.deletion,
+                {epoch: sorted(state.starts.items()) for epoch, state in own.epochs.items() if state.starts},
                 own.unknown_updates,
                 own.newest_timestamp,
             )
 
 
-def remote_logs(directories: Iterable[PartitionDirectory], reader: GroupLogReader) -> Iterator[RemoteLog]:
-    """Yield the copied segments of each partition, as the given partitions of __remote_log_metadata have them; others are passed over.
-
-    What cannot be read is noted in the reader.
-    """
-    for directory in directories:
-        if directory.topic == REMOTE_LOG:
-            history = RemoteLogHistory()
-            reader.follow(directory, [history])
-            yield from history.logs()
+_STATES = {state.value: state for state in RemoteState}
+_FOLLOWING = {
+    RemoteState.COPY_STARTED: (RemoteState.COPY_FINISHED, RemoteState.DELETE_STARTED),
+    RemoteState.COPY_FINISHED: (RemoteState.COPY_FINISHED, RemoteState.DELETE_STARTED),
+    RemoteState.DELETE_STARTED: (RemoteState.DELETE_STARTED, RemoteState.DELETE_FINISHED),
+    RemoteState.DELETE_FINISHED: (),
+}
+"""The states that brokers take from updates, others they drop (RemoteLogSegmentState.isValidTransition): a repeated one changes nothing."""
 
 
-def _segment(value: dict[str, Any], offset: int) -> RemoteSegment | None:
-    """Return the segment of a first record; None for a state that no release has."""
-    state = _state(value)
-    if state is None:
-        return None
+def _segment(value: dict[str, Any], offset: int) -> RemoteSegment:
+    """Return the segment of a first record, whose copy begins."""
     own = value["remoteLogSegmentId"]
     place = own["topicIdPartition"]
     return RemoteSegment(
@@ -108,20 +132,16 @@ def _segment(value: dict[str, Any], offset: int) -> RemoteSegment | None:
         sorted((each["leaderEpoch"], each["offset"]) for each in value["segmentLeaderEpochs"]),
         value["maxTimestampMs"],
         value["segmentSizeInBytes"],
-        state,
+        RemoteState.COPY_STARTED,
         value["customMetadata"],
         value["brokerId"],
         value["eventTimestampMs"],
         offset,
         value["eventTimestampMs"],
-        value["eventTimestampMs"] if state is RemoteState.COPY_FINISHED else None,
     )
 
 
-def _updated(known: RemoteSegment, value: dict[str, Any], offset: int) -> RemoteSegment:
-    state = _state(value)
-    if state is None:
-        return known
+def _updated(known: RemoteSegment, state: RemoteState, value: dict[str, Any], offset: int) -> RemoteSegment:
     is_copied = state is RemoteState.COPY_FINISHED
     return replace(
         known,
@@ -132,9 +152,3 @@ def _updated(known: RemoteSegment, value: dict[str, Any], offset: int) -> Remote
         record_offset=offset,
         copied_timestamp=value["eventTimestampMs"] if is_copied else known.copied_timestamp,
     )
-
-
-def _state(value: dict[str, Any]) -> RemoteState | None:
-    """Return the state of a record; its number stands in place of a name that is not known."""
-    named = {state.value: state for state in RemoteState}
-    return named.get(value["remoteLogSegmentState"])

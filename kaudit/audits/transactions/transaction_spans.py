@@ -79,6 +79,15 @@ class TransactionSpans(Struct):
             self._ended = [_only_aborts(rows) for rows in self._ended]
             self._keep(spans, np.flatnonzero(is_abort))
 
+    def continue_from(self, entries: Rows) -> None:
+        """Begin with the transactions that are open in a producer snapshot; how many records they had before is not known."""
+        opened = entries[entries["current_txn_first_offset"] != NO_OFFSET]
+        self._open = np.zeros(len(opened), dtype=OPEN_TRANSACTION)
+        self._open["offset"] = opened["current_txn_first_offset"]
+        self._open["producer_id"] = opened["producer_id"]
+        self._open["followed_ms"] = self._open["begun_timestamp"] = NO_TIMESTAMP
+        self._open.sort(order="producer_id")
+
     def followed_ms(self, producer_id: int) -> int:
         """Return the time of the first marker after the newest batch of a producer's open transaction, ms, -1 without one."""
         own = self._open[self._open["producer_id"] == producer_id]

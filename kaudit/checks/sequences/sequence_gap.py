@@ -11,6 +11,7 @@ from kaudit.checks.observations import LackingEvidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import batch_of, sequence_observations, sequences_text
 from kaudit.checks.texts import counted
 from kaudit.model import sequence
+from kaudit.model.batch_fields import NO_LEADER_EPOCH
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import Impact
@@ -99,7 +100,7 @@ def _between(missing: Sequence[MissingOffsets], last: BoundaryBatch, batch: Boun
 
 
 def _explanations(context: Context, last: BoundaryBatch, batch: BoundaryBatch) -> Iterator[Explanation]:
-    if batch.leader_epoch != last.leader_epoch:
+    if NO_LEADER_EPOCH != last.leader_epoch != batch.leader_epoch:
         yield Explanation(
             "the leader changed: records acknowledged by the old leader alone were lost (acks=1, unclean election)",
             speaks_for=(f"leader epoch {last.leader_epoch} before the gap, {batch.leader_epoch} after it",),

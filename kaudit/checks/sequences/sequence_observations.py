@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.model import sequence
+from kaudit.model.batch_fields import NO_LEADER_EPOCH
 from kaudit.model.finding import Explanation
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
@@ -66,7 +67,7 @@ def lost_state_explanations(context: Context, observation: Observation) -> list[
     state, batch = observation.remembered, batch_of(observation)
     last = state.last if state is not None else None
     found: list[Explanation] = []
-    if last is not None and batch.leader_epoch != last.leader_epoch:
+    if last is not None and NO_LEADER_EPOCH != last.leader_epoch != batch.leader_epoch:
         found.append(
             Explanation(
                 "the leader changed and the new one had no record of the batch; the producer sent it again",

@@ -133,7 +133,8 @@ def remote_log_hole(context: Context, evidence: Evidence) -> Iterator[Finding]:
         if hole.cause is HoleCause.DELETED:
             continue
         copies = counted(hole.segment_count, "copy", "copies")
-        why = f"{copies} of them had begun, none finished" if hole.segment_count else "no copy of them was ever begun"
+        unfinished = hole.cause is HoleCause.UNFINISHED
+        why = f"{copies} of them had begun, none finished" if unfinished else hole.cause.value
         causes = (
             Explanation("the segments on the disk were deleted before they had been copied: by hand, or with a disk"),
             Explanation("a broker deleted them here although the copy had not finished"),

@@ -76,6 +76,10 @@ _CAUSES = (
     Explanation("a defect of the broker that wrote it (KAFKA-6683 before 1.0.2)"),
 )
 
+_NOT_FETCHED = Explanation(
+    "a follower that rebuilt its log from remote storage dropped the snapshot that it had fetched from there (apache/kafka#14652): as leader "
+    "it takes repeats for new records"
+)
 _Contradiction = tuple[str, Confidence]
 """A contradiction in words, and how certain it is."""
 _RUNS_AHEAD: _Contradiction = ("holds a batch from beyond the snapshot's own offset", Confidence.CERTAIN)
@@ -193,7 +197,10 @@ def _finding(context: Context, comparison: SnapshotComparison, contradiction: _C
             stored=None if stored is None else SnapshotState(*stored),
             replayed=None if expected is None else SnapshotState(*expected),
         ),
-        explanations=_CAUSES[-1:] if own_defect else _CAUSES,
+        explanations=(
+            *([_NOT_FETCHED] if stored is None and context.elsewhere else ()),
+            *(_CAUSES[-1:] if own_defect else _CAUSES),
+        ),
         following=(context.timeline_command(entry.producer_id),),
         absent={"position": "an entry, not a byte, is wrong", "last_offset": "a snapshot stands for one offset"},
     )

@@ -124,7 +124,7 @@ def _broker(unfinished: Unfinished) -> str | None:
             f"the last stable offset already stays at {oldest.stable_offset}, where a transaction of producer "
             f"{oldest.producer_id} is open too"
         )
-    if not transaction.snapshot:
+    if not transaction.snapshot or transaction.begins_remotely:
         return None
     return (
         "remembers the transaction though its first batches are deleted: the last stable offset stays at the log start"
@@ -199,7 +199,9 @@ def hanging_transaction(context: Context, evidence: Evidence) -> Iterator[Findin
 
 
 def _forgotten(context: Context, transaction: OpenTransaction) -> Iterator[Explanation]:
-    if not transaction.in_log and context.versions.any(lambda profile: profile.forgets_on_log_start_advance):
+    if not (transaction.in_log or transaction.begins_remotely) and context.versions.any(
+        lambda profile: profile.forgets_on_log_start_advance
+    ):
         yield Explanation("brokers before 2.4 forgot the transaction when its last batch was deleted", innocent=True)
 
 
@@ -245,7 +247,8 @@ def open_transaction(context: Context, evidence: Evidence) -> Iterator[Finding]:
 def _details(unfinished: Unfinished) -> str:
     transaction, entry = unfinished.transaction, unfinished.verdict.entry
     whose = f"transactional id {entry.transactional_id!r}, " if entry is not None else ""
-    left = counted(transaction.records, "record") if transaction.in_log else "no record of it is left"
+    none_left = f"no record of it is {'on this disk' if transaction.begins_remotely else 'left'}"
+    left = counted(transaction.records, "record") if transaction.in_log else none_left
     idle = unfinished.idle
     by = " by timestamps of clients alone" if idle.seems_too_long else ""
     return f"{whose}{left}, idle for {duration(max(idle.apparent_ms, 0))}{by}"

@@ -51,8 +51,11 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
 
 def transaction_text(transaction: OpenTransaction) -> str:
     """Name a transaction by its producer and its beginning."""
-    deleted = ", in records that are deleted," if transaction.snapshot else ""
-    return f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset}{deleted}"
+    gone = "in remote storage" if transaction.begins_remotely else "in records that are deleted"
+    where = f", {gone}," if transaction.snapshot else ""
+    return (
+        f"the transaction of producer {transaction.producer_id} that starts at offset {transaction.first_offset}{where}"
+    )
 
 
 def oldest_transaction(evidence: Evidence) -> OpenTransaction | None:

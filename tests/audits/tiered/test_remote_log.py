@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from kaudit.audits.coordinator.group_log import GroupLogReader, GroupRecord, MissingRecords
-from kaudit.audits.tiered.remote_log import RemoteLogHistory, remote_logs
+from kaudit.audits.tiered.remote_log import RemoteLogHistory
 from kaudit.formats.internal_topics.record_schemas import parse_framed_record
 from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.source.discover import discover
@@ -41,9 +41,10 @@ def printed_segments() -> dict[str, dict[str, str]]:
 
 
 def test_the_remote_log_is_what_kafka_dump_log_printed():
-    layout = discover([str(RECORDED / f"{REMOTE_LOG}-0")])
-    reader = GroupLogReader(open_segment)
-    (log,) = remote_logs(layout.partitions, reader)
+    (directory,) = discover([str(RECORDED / f"{REMOTE_LOG}-0")]).partitions
+    reader, history = GroupLogReader(open_segment), RemoteLogHistory()
+    reader.follow(directory, [history])
+    (log,) = history.logs()
     assert not reader.unreadable
     printed = printed_segments()
     assert len(printed) > 4
@@ -83,10 +84,6 @@ def test_records_of_kafkas_serde_about_unknown_segments_and_partitions_are_count
     assert sum(log.unknown_updates for log in logs) == sum(
         record.name == "RemoteLogSegmentMetadataUpdate" for record in records
     )
-    deletions = [
-        str((record.value or {})["remotePartitionDeleteState"]) for record in records if "Delete" in record.name
-    ]
-    assert [log.deletion for log in logs if log.deletion] == deletions[-1:]
 
 
 def test_the_tests_own_encoder_writes_what_kafkas_serde_writes():

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.checks.sidefiles.tiered import of_remote_segments, scanned, shown
-from tests.remote_log import DELETING, FINISHED, TieredLog
+from tests.remote_log import DELETED, DELETING, FINISHED, TieredLog
 
 
 def test_segments_of_a_leader_that_was_elected_uncleanly(tmp_path):
@@ -43,3 +43,12 @@ def test_a_deletion_that_was_begun(last_is_newer, tmp_path):
         last = tiered.records[-1]
         tiered.records[-1] = last[:-11] + (int.from_bytes(last[-11:-3], "big") + 1000).to_bytes(8, "big") + last[-3:]
     assert shown(tiered.write(tmp_path)) == ([("KA514", "note", 0, 9)] if last_is_newer else [])
+
+
+def test_a_deletion_that_is_recorded_again_is_no_new_one(tmp_path):
+    """KAFKA-15620: with several leader epochs in a segment brokers wrote its deletion for each; they drop what follows the first."""
+    tiered = TieredLog(20, 40, log_start=10, epochs=((0, 0), (1, 5)))
+    tiered.copied(1, 0, 9, {0: 0, 1: 5}, FINISHED, DELETING, DELETED, DELETING).copied(2, 10, 19, {1: 10})
+    last = tiered.records[-1]
+    tiered.records[-1] = last[:-11] + (int.from_bytes(last[-11:-3], "big") + 1000).to_bytes(8, "big") + last[-3:]
+    assert shown(tiered.write(tmp_path)) == []

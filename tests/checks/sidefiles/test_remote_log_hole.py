@@ -91,3 +91,17 @@ def test_numbers_that_no_broker_writes_end_no_scan(tmp_path):
     assert {each.code for each in of_remote_segments(result)} <= {"KA510", "KA512", "KA514", "KA515"}
     (account,) = [each for each in result.coverage if each.topic == "orders"]
     assert sum(account.offsets.values()) == account.log_end_offset
+
+
+def test_a_shorter_copy_hides_the_end_of_a_longer_one(tmp_path):
+    """KAFKA-15168: brokers look the offsets of an epoch up in the copy that begins last, and was copied last of those that begin alike."""
+    tiered = TieredLog(20, 30).copied(1, 0, 19).copied(2, 0, 9)
+    (found,) = [each for each in of_remote_segments(scanned(tiered.write(tmp_path))) if each.code == "KA510"]
+    assert (found.offset, found.last_offset) == (10, 19)
+    assert "a shorter copy finished after the one that has them" in found.message
+
+
+def test_a_longer_copy_takes_the_place_of_a_shorter_one(tmp_path):
+    """The same two the other way round, as a new leader copies what the old one had begun: nothing is missing."""
+    tiered = TieredLog(20, 30).copied(1, 0, 9).copied(2, 0, 19)
+    assert [each.code for each in of_remote_segments(scanned(tiered.write(tmp_path)))] == ["KA515"]

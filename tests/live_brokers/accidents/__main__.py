@@ -60,6 +60,8 @@ PLAYS = {
     "rolling-restart": Play(healthy.rolling_restart, NEW, 3),
     "stalled-broker": Play(losses.stalled_broker, NEW, 1),
     "tiered": Play(tiered.copied_and_deleted, OLD, 1, tiered=True),
+    "tiered-fail-over": Play(tiered.failed_over, OLD, 1, tiered=True),
+    "tiered-fail-over-4.3": Play(tiered.failed_over, TIERED, 1, tiered=True),
     "tiered-holes": Play(tiered.holes, OLD, 1, tiered=True),
     "tiered-holes-4.3": Play(tiered.holes, TIERED, 1, tiered=True),
     "tiered-4.3": Play(tiered.copied_and_deleted, TIERED, 1, tiered=True),

@@ -196,8 +196,8 @@ class Stage:
             self._topics.append(name)
 
     def delete_records(self, topic: str, before: int) -> None:
-        """Have the leader, broker 1, delete the records of a topic without markers before an offset."""
-        self._deleted.update(self.read(topic, "read_uncommitted")[:before])
+        """Have the leader, broker 1, delete the records of a topic before an offset."""
+        self._deleted.update(key for offset, key in self.consumed(topic, "read_uncommitted") if offset < before)
         with self.connection(1) as leader:
             assert leader.delete_records(topic, 0, before) == 0
 

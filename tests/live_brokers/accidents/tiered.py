@@ -75,6 +75,43 @@ def holes(stage: Stage) -> None:
     stage.moment("copied-on")
 
 
+def failed_over(stage: Stage) -> None:
+    """The leader is killed while its copies fail, and the other one copies these segments; then records and a whole topic are deleted."""
+    _topic(stage)
+    _topic(stage, "gone")
+    bills = stage.writer(JAVA, "bills", transactional_id="billing-1", linger_ms=5, transaction_timeout_ms=600000)
+    plain = stage.writer(JAVA, "plain", acks="all", enable_idempotence="true", linger_ms=5)
+    _rolled(plain, ["a0-", "a1-", "a2-"])
+    _rolled(plain, ["x0-", "x1-", "x2-"], "gone")
+    _deleted_here(stage, 10)
+    _deleted_here(stage, 10, "gone")
+    with _remote_unwritable(stage):
+        for number in range(3):
+            _transaction(bills, f"t{number}-", "abort" if number == 1 else "commit", plain, f"p{number}-")
+        stage.brokers[1].kill()
+    stage.led(TOPIC, lambda led: led.leader == CONTROLLER)
+    # begun before the segment rolls in which it ends: a snapshot knows it as open
+    bills.ask("begin")
+    bills.write(TOPIC, "long-", range(10))
+    _rolled(plain, ["b0-"])
+    assert bills.ask("commit") == "done", bills.errors
+    _rolled(plain, ["b1-"])
+    stage.brokers[1].start()
+    stage.led(TOPIC, lambda led: set(led.in_sync) == {1, CONTROLLER})
+    _deleted_here(stage, 79)
+    stage.moment("copied-by-another", healthy=True)
+    stage.brokers[CONTROLLER].stop(clean=True)
+    stage.brokers[CONTROLLER].start()
+    stage.led(TOPIC, lambda led: set(led.in_sync) == {1, CONTROLLER})
+    stage.delete_records(TOPIC, 22)
+    stage.delete_topic("gone")
+    segments = stage.remote.glob  # type: ignore[union-attr]
+    stage.until(lambda: len([*segments("**/gone-0-*/*.log"), *segments(f"**/{TOPIC}-0-*/{0:020d}-*.log")]), (0).__eq__)
+    _rolled(plain, ["d0-", "d1-"])
+    time.sleep(2)
+    stage.moment("deleted", healthy=True)
+
+
 @contextmanager
 def _remote_unwritable(stage: Stage) -> Iterator[None]:
     """Have every copy fail: a file lies where the topic's directory was. Root may write whatever the permissions are."""
@@ -112,9 +149,9 @@ def _delete_remotely(stage: Stage, offset: int) -> None:
     time.sleep(2)
 
 
-def _topic(stage: Stage) -> None:
+def _topic(stage: Stage, name: str = TOPIC) -> None:
     stage.topic(
-        TOPIC,
+        name,
         (1, CONTROLLER),
         remote_storage_enable="true",
         segment_ms=SEGMENT_MS,
@@ -133,17 +170,17 @@ def _transaction(writer: Writer, prefix: str, end: str, plain: Writer, others: s
     assert writer.ask(end) == "done", writer.errors
 
 
-def _rolled(plain: Writer, prefixes: Iterable[str]) -> None:
+def _rolled(plain: Writer, prefixes: Iterable[str], topic: str = TOPIC) -> None:
     """Begin a segment for each of the prefixes."""
     for prefix in prefixes:
         time.sleep(1.2 * SEGMENT_MS / 1000)
-        plain.write(TOPIC, prefix, range(5))
+        plain.write(topic, prefix, range(5))
 
 
-def _deleted_here(stage: Stage, offset: int) -> None:
+def _deleted_here(stage: Stage, offset: int, topic: str = TOPIC) -> None:
     """Wait until no replica has a segment that begins below an offset."""
     for broker in stage.brokers.values():
         stage.until(
-            lambda broker=broker: sorted(int(path.stem) for path in broker.logs.glob(f"{TOPIC}-0/*.log")),  # type: ignore[misc]
+            lambda broker=broker: sorted(int(path.stem) for path in broker.logs.glob(f"{topic}-0/*.log")),  # type: ignore[misc]
             lambda bases: bool(bases) and bases[0] >= offset,
         )
