@@ -13,9 +13,9 @@ from kaudit.errors import UsageError
 from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.model.remote_segments import RemoteLog, RemoteSegment
 from kaudit.scanning.group_log_reading import read_group_log
-from kaudit.scanning.group_logs import GroupLogQuestion, furthest_replicas
+from kaudit.scanning.group_logs import GroupLogQuestion
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable, furthest_replicas
 from kaudit.source.listing import failure
 from kaudit.source.remote_storage import FoundRemote, RemoteFiles, find_remote
 from kaudit.source.schemes import open_segment
