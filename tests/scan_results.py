@@ -182,12 +182,7 @@ def scan_result(*findings, **changes):
         partitions=[PartitionSummary("orders", 3, "1", 0, 1017, 1017, False, **totals)],
         findings=kept,
         not_audited=[NotAudited("orders-3", "no log start offset is known: offsets before the first are not missed")],
-        summary=Summary(
-            partitions=1,
-            **{name: own for name, own in totals.items() if name != "producers"},
-            findings=count(kept),
-            statuses=count_statuses(kept),
-        ),
+        summary=Summary(partitions=1, **totals, findings=count(kept), statuses=count_statuses(kept)),
     )
     return replace(result, **changes)
 

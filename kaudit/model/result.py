@@ -138,7 +138,7 @@ class Summary(JsonRecord, frozen=True):
     """Totals over everything audited.
 
     `findings` (by severity) and `statuses` count every finding, also the `omitted` ones that a limit keeps out of the
-    list. How many producer ids there are, `kaudit producers` counts: replicas and partitions share them.
+    list.
     """
 
     partitions: int = 0
@@ -146,6 +146,7 @@ class Summary(JsonRecord, frozen=True):
     bytes: int = 0
     batches: int = 0
     records: int = 0
+    producers: int = 0
     runs: int = 0
     findings: Mapping[str, int] = field(default_factory=dict)
     statuses: Mapping[str, int] = field(default_factory=dict)

@@ -89,8 +89,13 @@ def total(
 ) -> Summary:
     """Add up all partitions, and count the findings by severity, `unlisted` ones too."""
     counted = ("segments", "bytes", "batches", "records", "runs")
+    producers: dict[tuple[str, int], int] = {}
+    for entry in partitions:
+        key = (entry.topic, entry.partition)
+        producers[key] = max(producers.get(key, 0), entry.producers)
     return Summary(
         partitions=len(partitions),
+        producers=sum(producers.values()),
         **{name: sum(getattr(entry, name) for entry in partitions) for name in counted},
         findings={
             severity.value: sum(found.severity is severity for found in findings)

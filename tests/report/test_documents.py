@@ -29,7 +29,7 @@ def test_every_field_of_the_contract_is_there():
         "incidents", "run", "verdict",
     }  # fmt: skip
     assert set(scan["summary"]) >= {
-        "partitions", "segments", "bytes", "batches", "records", "runs", "findings"
+        "partitions", "segments", "bytes", "batches", "records", "producers", "runs", "findings"
     }  # fmt: skip
     assert set(scan["summary"]["findings"]) == {"error", "warning", "note"}
     assert set(scan["broker_version"]) == {"requested", "profile", "at_least", "at_most", "because"}

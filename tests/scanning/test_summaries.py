@@ -75,8 +75,9 @@ def test_totals():
         return Finding("KA001", "crc-mismatch", severity, Confidence.CERTAIN, "made")
 
     parts = [
-        summary(DIRECTORY, runs=3),
-        summary(replace(DIRECTORY, segments=SEGMENTS[:1]), runs=4),
+        summary(DIRECTORY, producers=2, runs=3),
+        summary(replace(DIRECTORY, segments=SEGMENTS[:1]), producers=5, runs=4),
+        summary(replace(DIRECTORY, partition=4, segments=[]), producers=1, runs=1),
     ]
     severities = [Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.NOTE, Severity.ERROR]
     unlisted = [
@@ -84,7 +85,8 @@ def test_totals():
         UnlistedFindings("KA002", Severity.NOTE, None, range(5)),
     ]
     found = total(parts, [finding(severity) for severity in severities], unlisted)
-    assert (found.partitions, found.segments, found.bytes, found.batches, found.records) == (2, 4, 207, 8, 18)
-    assert (found.runs, found.omitted) == (7, 15)
+    assert (found.partitions, found.segments, found.bytes, found.batches, found.records) == (3, 4, 207, 12, 27)
+    # replicas have the same producers
+    assert (found.producers, found.runs, found.omitted) == (5 + 1, 8, 15)
     assert found.findings == {"error": 3, "warning": 11, "note": 6}
     assert total([], []).findings == {"error": 0, "warning": 0, "note": 0}
