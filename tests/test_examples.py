@@ -14,7 +14,7 @@ IN_WORDS = {
     *("records-cut-off", "transaction-rolled-back", "markers-stopped", "state-rebuilt"),
     *("fresh-records-deleted", "future-timestamps", "recreated-topic"),
     *("orphaned-remote-segments", "offsets-not-copied", "overlapping-remote-segments", "epochs-exhausted"),
-    *("share-records-stay-acquired", "committed-below-log-start", "commits-never-decided"),
+    *("keyless-records-removed", "share-records-stay-acquired", "committed-below-log-start", "commits-never-decided"),
 }
 """No sample has a file that must not be read, and no recorded broker lost offsets of these kinds: their pages describe one."""
 

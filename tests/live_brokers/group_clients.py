@@ -149,7 +149,7 @@ def read(member: Member, offset: int) -> None:
     """Poll until the position in partition 0 is `offset` or beyond."""
     deadline = time.monotonic() + 180
     while (member.position(0) or 0) < offset:
-        member.poll(0.2)
+        member.poll(1)
         assert time.monotonic() < deadline
 
 
