@@ -103,13 +103,6 @@ def batch_bytes(
     return bytes(data) if read == batch.size else None
 
 
-def contents_of(
-    batch: BoundaryBatch | NonIdempotentBatch, directory: PartitionDirectory, open_source: OpenSource
-) -> list[int]:
-    """Return the content of each record of a batch; none where it cannot be read or unpacked."""
-    return contents(batch_bytes(batch, directory, open_source))
-
-
 def contents(batch: bytes | None) -> list[int]:
     """Return the content of each record in a batch's bytes; none where there are none, or they cannot be unpacked."""
     if batch is None:

@@ -176,8 +176,8 @@ def _causes(found: CutRecords) -> list[Explanation]:
         "producers with acks=1 or acks=0: the old leader acknowledged records that no follower had fetched",
         speaks_against=below,
     )
-    if found.back_with_less:
-        return [_GONE, _RESTORED]
+    if found.back_with_less or not found.brokers:
+        return [_GONE, _RESTORED] if found.brokers else [unclean]
     causes = [unclean, alone] if found.unclean or below or raised else [alone]
     if again and not found.records_lost_at_least:
         text = f"producers sent them again: {counted(again, 'record')} after the change may be the same ones"

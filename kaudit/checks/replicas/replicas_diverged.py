@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypedDict
+
+from msgspec.structs import replace
 
 from kaudit.broker.partition.log_loading import gap_effect
 from kaudit.checks.check import REPLICAS_NOT_COMPARED, Evidence, Withdrawal, check
@@ -38,16 +39,6 @@ _COMPACTED = Explanation(
     "the topic is compacted, and neither a checkpoint nor a thinned-out batch shows it (then pass --compacted)",
     innocent=True,
 )
-
-
-class _Histories(TypedDict):
-    reference: str | None
-    end_offsets: Mapping[str, int]
-    leader_epochs: Mapping[str, Sequence[EpochEvidence]]
-    truncation_offsets: Mapping[str, int | None]
-    only_on: Mapping[str, OffsetRange]
-    high_watermarks: Mapping[str, int]
-    missing_on_reference: Mapping[str, MissingRecords | None]
 
 
 class _DifferenceEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
@@ -131,16 +122,14 @@ def _different(context: Context, found: ReplicaEvidence, difference: Difference)
         offset=difference.offset,
         last_offset=batch.last_offset,
         anchor=str(difference.offset),
-        evidence=_DifferenceEvidence(
+        evidence=replace(
+            _evidence(found, name, difference.offset, _to_be_certain(found, parted, impact)),
             kind="leader-epoch" if alike else None,
             count=len(parted) if alike else None,
-            rule=_RULE,
             broker=_what_follows(comparison, name, difference.offset)
             + (" and are fetched again" if alike and cut is not None and cut <= difference.offset else ""),
             previous=None if previous is None else copy_of_batch(previous),
             copies={other: copy_of_batch(held) for other, held in difference.batches.items()},
-            to_be_certain=_to_be_certain(found, parted, impact),
-            **_histories(found),
         ),
         explanations=_causes(found, difference, noticed=cut is not None and cut <= difference.offset),
         impact=impact,
@@ -168,14 +157,7 @@ def _passed_over(context: Context, found: ReplicaEvidence) -> Finding:
         offset=first,
         last_offset=end - 1,
         anchor=str(first),
-        evidence=_DifferenceEvidence(
-            rule=_RULE,
-            broker=_what_follows(comparison, name, first),
-            previous=None,
-            copies=None,
-            to_be_certain=_to_be_certain(found, names, impact),
-            **_histories(found),
-        ),
+        evidence=_evidence(found, name, first, _to_be_certain(found, names, impact)),
         explanations=[*recreated_topic(found.topic_ids), *_made_anew(found), _failed_leader(begins)],
         impact=impact,
         following=(inspect_replica(context, name, first),),
@@ -226,20 +208,25 @@ def _is_harmless(impact: Impact) -> bool:
     return impact.records_lost_at_most == 0
 
 
-def _histories(found: ReplicaEvidence) -> _Histories:
+def _evidence(found: ReplicaEvidence, name: str, offset: int, certain: str | None) -> _DifferenceEvidence:
     comparison = found.comparison
-    return {
-        "reference": comparison.reference,
-        "end_offsets": dict(comparison.replica_ends),
-        "leader_epochs": {
+    return _DifferenceEvidence(
+        rule=_RULE,
+        broker=_what_follows(comparison, name, offset),
+        previous=None,
+        copies=None,
+        reference=comparison.reference,
+        end_offsets=dict(comparison.replica_ends),
+        leader_epochs={
             key: [EpochEvidence(row.epoch, row.start_offset) for row in rows[-_LEADER_EPOCHS_LISTED:]]
             for key, rows in comparison.leader_epochs.items()
         },
-        "truncation_offsets": dict(comparison.truncation_offsets),
-        "only_on": dict(comparison.only_on),
-        "high_watermarks": dict(found.high_watermarks),
-        "missing_on_reference": {key: found.missing[key] for key in comparison.relations if key in found.missing},
-    }
+        truncation_offsets=dict(comparison.truncation_offsets),
+        only_on=dict(comparison.only_on),
+        high_watermarks=dict(found.high_watermarks),
+        missing_on_reference={key: found.missing[key] for key in comparison.relations if key in found.missing},
+        to_be_certain=certain,
+    )
 
 
 def _what_follows(comparison: PartitionComparison, name: str, offset: int) -> str:
