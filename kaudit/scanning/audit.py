@@ -46,7 +46,6 @@ from kaudit.scanning.consumed_offsets import evidence_of_groups, group_logs_of
 from kaudit.scanning.cut_off import as_notes, by_lines_alone, not_given
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
-    EvidenceFromOthers,
     ScanContext,
     asked_for,
     complete_findings,
@@ -332,15 +331,15 @@ class Audit:
         """Return the numbers of the partitions that lie in these log directories."""
         return [number for number, part in enumerate(self.partitions) if part.directory.log_dir in run]
 
-    def _evidence_of_groups(self) -> list[list[EvidenceFromOthers]]:
-        found: list[list[EvidenceFromOthers]] = [[] for _ in self.partitions]
+    def _evidence_of_groups(self) -> list[list[object]]:
+        found: list[list[object]] = [[] for _ in self.partitions]
         for run in self.runs:
             numbers = self.of_run(run)
             for number, own in zip(numbers, self._evidence_of_run(run, numbers), strict=True):
                 found[number] = own
         return found
 
-    def _evidence_of_run(self, run: Collection[str], numbers: Sequence[int]) -> list[list[EvidenceFromOthers]]:
+    def _evidence_of_run(self, run: Collection[str], numbers: Sequence[int]) -> list[list[object]]:
         parts = [self.partitions[number] for number in numbers]
         directories = [entry for entry in self.layout.everything if entry.log_dir in run]
         questions = questions_of(directories, parts, self.checkpoints, self.options.listed_transactions)

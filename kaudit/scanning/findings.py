@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,18 +20,10 @@ from kaudit.checks.doubled import bounded_by_lines, kept_by_others
 from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.deferred import Deferred
-from kaudit.model.application_logs import LogEvent
-from kaudit.model.coordinator import CommittedBeyondLogEnd
-from kaudit.model.exactly_once import CommitsOutside, OutputsAlone, ProcessedTwice, Skipped
 from kaudit.model.finding import Finding
-from kaudit.model.group_commits import CommitsInTransaction, CommittedBelowLogStart, CommittedSteps
-from kaudit.model.producer_ids import ProducerIdStatistics, UnallocatedId
-from kaudit.model.producer_patterns import EvictedProducer, GivenUpSends, RaisedEpochs, RepeatedStarts
-from kaudit.model.record_loss import LeaderHistory
-from kaudit.model.remote_segments import RemoteLogFault
+from kaudit.model.producer_patterns import EvictedProducer, RaisedEpochs, RepeatedStarts
 from kaudit.model.result import CoverageGap
-from kaudit.model.share_groups import SharePartition
-from kaudit.model.side_files import CheckpointBeyondLogEnd, SnapshotComparison
+from kaudit.model.side_files import SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import remembered
@@ -47,30 +39,13 @@ if TYPE_CHECKING:
     from kaudit.audits.replicas import comparison
     from kaudit.audits.sidefiles import snapshot_check
     from kaudit.bugs import matching
+    from kaudit.checks.log_evidence import EventsOfLogs
     from kaudit.scanning import remote_segments
 else:
     comparison = Deferred("kaudit.audits.replicas.comparison")
     snapshot_check = Deferred("kaudit.audits.sidefiles.snapshot_check")
     matching = Deferred("kaudit.bugs.matching")
     remote_segments = Deferred("kaudit.scanning.remote_segments")
-
-EvidenceFromOthers = (
-    IllegalTransition
-    | MismatchedMarker
-    | ProducerIdStatistics
-    | UnallocatedId
-    | CheckpointBeyondLogEnd
-    | CommittedBeyondLogEnd
-    | CommittedBelowLogStart
-    | CommittedSteps
-    | CommitsInTransaction
-    | ProcessedTwice
-    | Skipped
-    | CommitsOutside
-    | OutputsAlone
-    | SharePartition
-    | RemoteLogFault
-)
 
 
 class CrossPartitionEvidence(Struct, frozen=True):
@@ -80,27 +55,8 @@ class CrossPartitionEvidence(Struct, frozen=True):
     """
 
     context: int
-    evidence: Sequence[EvidenceFromOthers] = ()
+    evidence: Sequence[object] = ()
     grants: Mapping[int, int] = {}
-
-
-class ExplainsFindings(Protocol):
-    """Events of logs (`checks.log_evidence.EventsOfLogs`): few audits have them, and importing what holds them takes milliseconds."""
-
-    @property
-    def histories(self) -> Mapping[tuple[str, int], LeaderHistory]:
-        """What lines say of the leaders and followers of partitions, by topic and partition."""
-
-    def all_explained(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings with the events that speak for their causes."""
-
-    @property
-    def given_up(self) -> Mapping[tuple[str, int], Mapping[int, Sequence[GivenUpSends]]]:
-        """The sends that clients say failed, by topic and partition, and by producer id."""
-
-    @property
-    def fenced(self) -> Mapping[int, Sequence[LogEvent]]:
-        """The events of instances that were fenced, by producer id."""
 
 
 class ScanContext(Struct, frozen=True):
@@ -113,7 +69,7 @@ class ScanContext(Struct, frozen=True):
     scan_wide: Context
     contexts: Sequence[Context]
     copies: Sequence[BrokerCopies] = ()
-    events: ExplainsFindings | None = None
+    events: "EventsOfLogs | None" = None
     metadata: Sequence[PartitionDirectory] = ()
 
 
@@ -179,7 +135,7 @@ def partition_findings(
     return complete_findings(bounded_by_lines(findings), scan, compacted)
 
 
-def _in_distress(part: PartitionAudit, events: ExplainsFindings | None) -> Iterator[RaisedEpochs | RepeatedStarts]:
+def _in_distress(part: PartitionAudit, events: "EventsOfLogs | None") -> Iterator[RaisedEpochs | RepeatedStarts]:
     place = part.directory.topic, part.directory.partition
     given_up, fenced = ({}, {}) if events is None else (events.given_up.get(place, {}), events.fenced)
     yield from raised_epochs(part.observations, part.last_states, given_up, fenced)
