@@ -92,14 +92,6 @@ class SegmentDeletion(Struct, frozen=True):
     event: EventEvidence
 
 
-class KeylessRemoval(Struct, frozen=True):
-    """The log cleaner of a broker left out `records` without keys when it compacted the log. `event` is the line that says so."""
-
-    broker: str
-    records: int
-    event: EventEvidence
-
-
 class LeaderHistory(Struct):
     """What lines of brokers' logs say of the leaders and followers of one partition, broker by broker in the order of their lines."""
 
@@ -116,7 +108,8 @@ class LeaderHistory(Struct):
     """The brokers with lines about a log of the partition."""
     removals: list[LogRemoval] = field(default_factory=list)
     deletions: list[SegmentDeletion] = field(default_factory=list)
-    keyless: list[KeylessRemoval] = field(default_factory=list)
+    keyless: list[tuple[str, int, EventEvidence]] = field(default_factory=list)
+    """Records without keys that log cleaners left out: the broker, how many, and the line."""
     log_starts: list[int] = field(default_factory=list)
     """Offsets that became the log start."""
 

@@ -27,10 +27,10 @@ def fresh_records_deleted(history: LeaderHistory, latest_ms: int) -> Iterator[Fr
 def keyless_records_removed(history: LeaderHistory) -> Iterator[KeylessRecordsRemoved]:
     """Yield once, of a partition, what log cleaners removed because it had no key: each replica cleans its own log, so the most counts."""
     removed = Counter[str]()
-    for removal in history.keyless:
-        removed[removal.broker] += removal.records
+    for broker, records, _ in history.keyless:
+        removed[broker] += records
     if removed:
-        lines = [removal.event for removal in history.keyless]
+        lines = [line for _, _, line in history.keyless]
         shown = ShownEvents(lines[:_LINES_SHOWN], len(lines))
         yield KeylessRecordsRemoved(history.topic, history.partition, max(removed.values()), sorted(removed), shown)
 

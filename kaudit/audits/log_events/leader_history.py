@@ -13,7 +13,6 @@ from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.record_loss import (
     CutBy,
     FollowerStart,
-    KeylessRemoval,
     LeaderHistory,
     LeaderStart,
     LogCut,
@@ -106,7 +105,7 @@ class _Replica(Struct):
         elif event.event is _Kind.LOG_DELETED:
             self._deleted(event)
         elif event.event is _Kind.KEYLESS_REMOVED and event.records is not None:
-            self.history.keyless.append(KeylessRemoval(self.broker, event.records, self.shown.evidence(event)))
+            self.history.keyless.append((self.broker, event.records, self.shown.evidence(event)))
         elif event.offset is not None and not _ASIDE.search(event.text):
             self._at_offset(event, event.offset)
 
