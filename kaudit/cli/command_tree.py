@@ -2,6 +2,7 @@
 
 import enum
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -60,12 +61,19 @@ _NAMES_WIDTH = 24
 """Longer names of options stand on a line of their own."""
 
 
+_NO_OPTION = re.compile(r"-(?:\d+|[^\w-].*)", re.DOTALL).fullmatch
+"""A negative code, or a pasted line that begins with a dash."""
+
+
 class _Root(TyperGroup):
     """The root command. It lists its commands by name and summary; only the one that is run is imported."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401 - not exported
         """Return the name, the command and its arguments."""
         name, _, rest = super().resolve_command(ctx, args)
+        literal = [each for each in rest if name == "explain" and _NO_OPTION(each)]
+        if literal:
+            rest = [*(each for each in rest if each not in literal), "--", *literal]
         return name, None if name is None else _command(name), rest
 
 

@@ -29,10 +29,10 @@ _BROKER: Final = re.compile(
 )
 """Classes and parts that only brokers have, as they stand in a line."""
 _CLIENT: Final = re.compile(
-    rb"\[(?:Producer|Consumer|AdminClient) clientId=|rdkafka|[Ss]arama|kafkajs|aiokafka|confluent_kafka|\bkgo\b|kzap"
+    rb"\[(?:Producer|Consumer|AdminClient) clientId=|(?<![\w.])org\.apache\.kafka\.clients\.(?:producer|consumer)\.|rdkafka|[Ss]arama|kafkajs|aiokafka|confluent_kafka|\bkgo\b|kzap"
     rb"|springframework\.kafka|org\.apache\.kafka\.(?:streams|connect)\.|(?<![\w.])kafka\.(?:producer|consumer|conn|client)\b"
 )
-"""Parts of clients as they stand in a line. Brokers have the Java client's classes too, so those say nothing."""
+"""Parts of clients as they stand in a line. Brokers have the Java client's network classes too, so those say nothing."""
 
 _HEADS: Final = 16
 """Of so many texts the answer is kept: a watch meets the same ones at each look."""

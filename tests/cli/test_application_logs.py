@@ -228,3 +228,17 @@ def test_what_several_programs_wrote_into_one_file_is_read_for_each(kaudit, reco
         ("client", 1),
     ]
     assert sum(document["log_events"]["events"].values()) == 2
+
+
+def test_lines_of_a_client_among_those_of_a_broker(kaudit, tmp_path):
+    """apache/kafka#3343: a test of Kafka's own runs both in one process. The producer's lines were passed over."""
+    (tmp_path / "output.log").write_text(
+        "[2017-06-13 23:58:09,644] ERROR Aborting producer batches due to fatal error (org.apache.kafka.clients.producer.internals.Sender:381)\n"
+        "org.apache.kafka.common.errors.ProducerFencedException: Producer attempted an operation with an old epoch.\n"
+        "[2017-06-13 23:58:10,177] ERROR [ReplicaFetcherThread-0-0]: Error for partition [topic2,3] to broker "
+        "0:org.apache.kafka.common.errors.NotLeaderForPartitionException: This server is not the leader for that topic-partition. "
+        "(kafka.server.ReplicaFetcherThread:99)\n"
+    )
+    outcome = kaudit("scan", str(tmp_path / "output.log"))
+    assert outcome.code == 1
+    assert "error[KA812]" in outcome.out

@@ -148,6 +148,14 @@ def test_an_error_of_a_client(kaudit):
     assert outcome.out.startswith("_MSG_TIMED_OUT (librdkafka -192)\nan error of librdkafka itself\n")
 
 
+def test_what_begins_with_a_dash_is_no_option(kaudit):
+    assert kaudit("explain", "-192").out.startswith("_MSG_TIMED_OUT (librdkafka -192)\n")
+    line = "- [2024-06-25 13:14:03,893] WARN [Partition t-441 broker=2] Shrinking ISR from 2,3 to 2. Leader: (highWatermark: 1, endOffset: 2). (kafka.cluster.Partition)"
+    assert "left the replicas in sync" in kaudit("explain", line).out
+    for option in ("--verson", "-x"):
+        assert f"No such option: {option}" in kaudit("explain", option).err
+
+
 def test_a_term(kaudit):
     outcome = kaudit("explain", "LSO")
     assert outcome.out.startswith("last stable offset\n\nWhat it means\n")

@@ -32,6 +32,12 @@ CASES = {
         "Caused by: org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer"),
         ("java", "fenced_producer", "PRODUCER_FENCED", None, None),
     ),
+    "what clients of 0.10 write, scala-kafka-client#108": (
+        ("19:11:04.002 [dispatcher-2] ERROR c.kafka.akka.KafkaProducerActor - Failed to send message to Kafka!\n"
+        "org.apache.kafka.common.errors.TimeoutException: Expiring 69 record(s) for mytopic-0 due to 30001 ms has passed since batch creation "
+        "plus linger time"),
+        ("java", "delivery_timeout", "REQUEST_TIMED_OUT", "mytopic", 0),
+    ),
     "a failed send in Connect": (
         ("[2026-03-01 10:00:00,123] ERROR [s|task-0] WorkerSourceTask{id=s-0} failed to send record to orders:  "
         "(org.apache.kafka.connect.runtime.AbstractWorkerSourceTask:434)\n"
