@@ -112,7 +112,7 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     The keywords are the options of `kaudit scan`, and mean the same. A time is a `datetime`, or text as the option takes it; without
     a zone it is UTC. One text is no list: `topics="orders"` is refused. `select` and `ignore` are codes,
     prefixes or names of checks, `compacted_topics` names or patterns. No configuration is read besides `command_config`.
-    `state` is for the local engine. `digests`: `result.digests` identifies the audited batches. `jobs` is 1 so that a library
+    `digests`: `result.digests` identifies the audited batches. `jobs` is 1 so that a library
     never forks unasked; None is one process per core. `engine` is local or spark. Spark runs on the session `spark`, which may
     be one of Spark Connect; without it on the active session, or on a new one on this machine.
 
@@ -126,8 +126,6 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
         raise UsageError(f"engine {engine}: local or spark")
     if spark is not None and engine != "spark":
         raise UsageError('a Spark session is given: say engine="spark" too')
-    if state is not None and engine != "local":
-        raise UsageError("a state is for the local engine, and for kaudit scan --engine spark")
     audit = {name: value for name, value in given.items() if name not in _NOT_OF_THE_AUDIT}
     options = scan_options_of({**audit, "paths": [os.fspath(path) for path in _each(paths)]})
     if options.digests and options.depth is Depth.HEADERS:

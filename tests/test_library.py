@@ -191,7 +191,6 @@ def test_findings_as_frames_of_pandas_and_polars():
     [
         ({"engine": "sparc"}, "engine sparc: local or spark"),
         ({"spark": object()}, "a Spark session is given"),
-        ({"state": "s", "engine": "spark"}, "a state is for the local engine"),
         ({"digests": True, "depth": "headers"}, "digests need CRCs that were checked"),
     ],
 )
@@ -243,8 +242,6 @@ def test_a_state_is_kept_between_audits(damaged, tmp_path):
     assert (first.state.unchanged, second.state.new) == (0, 0)
     assert first.state.new == second.state.unchanged + second.state.read_again > 0
     assert [found.to_dict() for found in second.findings] == [found.to_dict() for found in whole.findings] != []
-    with pytest.raises(kaudit.UsageError, match="a state is for the local engine"):
-        kaudit.scan(damaged, state=tmp_path / "state", engine="spark")
 
 
 def test_a_baseline_makes_findings_known(damaged, tmp_path):

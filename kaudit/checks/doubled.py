@@ -1,6 +1,6 @@
 """What lines of logs, the bytes and other copies show of one thing: said once, with what each of them adds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -16,13 +16,22 @@ _OF_COPIES = (_DIVERGED, _CODES["only-copy"])
 _OF_ENDS = (_CODES["log-ends-early"], _CODES["checkpoint-disagrees"])
 
 
-def without_doubled(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Return the findings without those of lines of logs alone that another finding, at least as severe, has as evidence."""
-    lines: dict[tuple[object, ...], Severity] = {}
+About = tuple[str | int | None, ...]
+"""A line of a log, or a producer in its partition."""
+
+
+def shown_lines(findings: Iterable[Finding]) -> dict[About, Severity]:
+    """Return the lines that findings have as evidence beside what they are about, with the severity of the gravest."""
+    lines: dict[About, Severity] = {}
     for finding in findings:
         if not _of_lines(finding) and finding.evidence.log_events:
             for about in _lines_of(finding):
                 lines[about] = max(lines.get(about, finding.severity), finding.severity)
+    return lines
+
+
+def without_doubled(findings: Sequence[Finding], lines: Mapping[About, Severity]) -> Sequence[Finding]:
+    """Return the findings without those of lines of logs alone that another finding, at least as severe, shows."""
     return [
         finding
         for finding in findings
@@ -121,7 +130,7 @@ def _of_lines(finding: Finding) -> bool:
     return NEEDS.get(finding.code) == frozenset(("LoggedIncident",))
 
 
-def _lines_of(finding: Finding) -> Iterator[tuple[object, ...]]:
+def _lines_of(finding: Finding) -> Iterator[About]:
     """Yield the lines that a finding shows, and its producer in its partition."""
     for event in finding.evidence.log_events:
         yield event.path, event.line

@@ -357,6 +357,7 @@ DATAFRAME_COLUMNS: Mapping[str, Column] = {
     **columns_of(
         "string",
         row="run, marker or chunk",
+        origin="what batches() or runs() read: its paths and options, as JSON",
         timestamp_type="CreateTime or LogAppendTime; null in magic 0",
         difference="missing: of the source, not in the target; repeated: again in the target; only-in-target; pending: not copied yet; "
         "matched: in both",
@@ -390,13 +391,13 @@ DATAFRAME_COLUMNS: Mapping[str, Column] = {
 DATAFRAME_TABLES: Mapping[str, tuple[str, ...]] = {
     "batches": (
         *SCAN_TABLES["batches"], "attributes", "base_timestamp", "control_type", "coordinator_epoch", "path",
-        "segment_number", "log_start_offset", "clock_limit", "exact",
+        "segment_number", "log_start_offset", "clock_limit", "exact", "origin",
     ),
     "runs": (
         *_REPLICA, "segment", "row", "producer_id", "producer_epoch", "first_offset", "last_offset", "first_sequence",
         "last_sequence", "batches", "records", "bytes", "min_timestamp", "max_timestamp", "is_transactional",
         "first_leader_epoch", "last_leader_epoch", "coordinator_epoch", "marker", "position", "segment_number",
-        "first_position", "chunk",
+        "first_position", "path", "chunk", "origin",
     ),
     "records": (
         *_REPLICA, "segment", "position", "offset", "timestamp", "timestamp_type", "key", "value", "headers", "size",
@@ -412,9 +413,9 @@ NEVER_NULL: Mapping[str, frozenset[str]] = {
     "batches": frozenset((
         *_REPLICA, "segment", "position", "bytes", "base_offset", "last_offset", "magic", "leader_epoch", "crc", "codec",
         "is_transactional", "is_control", "is_log_append_time", "attributes", "path", "segment_number", "clock_limit",
-        "exact",
+        "exact", "origin",
     )),
-    "runs": frozenset((*_REPLICA, "segment", "row", "segment_number", "first_position")),
+    "runs": frozenset((*_REPLICA, "segment", "row", "segment_number", "first_position", "path", "origin")),
     "records": frozenset((*_REPLICA, "segment", "position")),
     "findings": frozenset(("fingerprint", "code", "name", "severity", "confidence", "status", "message")),
     "timelines": frozenset((*_REPLICA, "producer_id", "entry", "kind")),

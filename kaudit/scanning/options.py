@@ -289,13 +289,13 @@ def scan_options(typed: Mapping[str, Any]) -> ScanOptions:
 def scan_options_of(keywords: Mapping[str, Any]) -> ScanOptions:
     """Return the options of an audit for keywords of Python, named as the fields of ScanOptions and ClusterOptions.
 
-    A time is a `datetime` (UTC without a zone) or text, and its keyword lacks `_ms`; a choice may be its text. None was not given.
+    A time is a `datetime` (UTC without a zone) or text (DeclaredField.keyword); a choice may be its text. None was not given.
 
     Raises:
         UsageError: a value means nothing, or is of another type.
 
     """
-    declared = {field.path[-1].removesuffix("_ms"): field for field in DECLARED.values()}
+    declared = {field.keyword: field for field in DECLARED.values()}
     values: dict[Sequence[str], Any] = {}
     for name, value in keywords.items():
         field = declared.get(name)

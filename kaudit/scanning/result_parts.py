@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.audits.replicas.broker_copies import BrokerCopies
-from kaudit.checks.doubled import without_doubled
+from kaudit.checks.doubled import shown_lines, without_doubled
 from kaudit.errors import NothingToAuditError
 from kaudit.model.finding import Finding
 from kaudit.model.result import OUTSIDE_TIME, NotAudited, ScanResult, UnlistedFindings
@@ -59,7 +59,9 @@ class ResultWithoutFindings(Struct, frozen=True):
         unread = [NotAudited(path, reason, unreadable=True) for path, reason in failed.items()]
         left_out = [NotAudited(OUTSIDE_TIME, _outside(found.outside))] if found.outside else []
         not_audited = [*self.missing_inputs, *missing, *unread, *left_out, *self.result.not_audited]
-        findings = found.findings if self.result.log_events is None else without_doubled(found.findings)
+        findings = found.findings
+        if self.result.log_events is not None:
+            findings = without_doubled(findings, shown_lines(findings))
         return replace(
             self.result,
             findings=findings,

@@ -41,6 +41,12 @@ class DeclaredField(Struct, frozen=True):
     default: Any
 
     @property
+    def keyword(self) -> str:
+        """Return the option's name as a keyword of Python: the field's, of a time without its unit."""
+        name = self.path[-1]
+        return name.replace("_ms", "_time") if self.option.name.endswith("-time") else name.removesuffix("_ms")
+
+    @property
     def typed_as(self) -> Any:  # noqa: ANN401 - a type
         """Return the type of what is typed: a flag, a choice, a number or a text; or a list of them."""
         many = get_origin(self.type) is Sequence

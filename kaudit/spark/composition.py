@@ -1,12 +1,15 @@
 """What the DataFrames of `kaudit.spark` make of replayed partitions, lazily and without a SparkContext.
 
-Rows of STEPS: all outlines in one task -> evidence -> by topic partition: findings, timelines or producers -> one task or the driver:
-incidents. Between the steps rows are exchanged by `shard`. Every step takes rows sorted by STEP_ORDER.
+Rows of STEPS: all outlines in one task -> evidence -> by topic partition: timelines, producers, or findings -> groups of these in one
+task -> ids of incidents -> by topic partition: rows. Between the steps rows are moved to the task that `shard` numbers: shards ascend
+in the order of findings. Every step takes rows sorted by STEP_ORDER.
 """
 
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,42 +17,45 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
-from kaudit.checks.incident_groups import with_incidents
+from kaudit.checks.doubled import About, shown_lines, without_doubled
+from kaudit.checks.incident_groups import Group, PartitionIncidents, Reach, ids_across, partition_incidents
 from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
-from kaudit.model.finding import Finding
+from kaudit.model.finding import Finding, Severity
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.shuffle_codec import unpack
 from kaudit.reading.unread_segments import Failure
 from kaudit.report.machine.tables import finding_row, producer_table_rows, timeline_table_rows
 from kaudit.scanning.audit import Audit
-from kaudit.scanning.block_histories import read_blocks
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext
-from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.result_parts import ResultWithoutFindings, ScanFindings
 from kaudit.scanning.versions import newest_profile
-from kaudit.source.layout import Layout, Unreadable
+from kaudit.source.layout import Unreadable
 from kaudit.source.schemes import open_segment
+from kaudit.spark.plan import KnownInput
 from kaudit.spark.schemas import to_batches
 from kaudit.spark.task_findings import FindingsInTasks, SentFinding, TopicPartition, sent
 from kaudit.spark.tasks import (
     EVIDENCE,
     FINDINGS,
-    LAYOUT,
+    GROUPS,
+    INCIDENTS,
     LEFT_OUT,
+    PLANNED,
     RESULT,
     SCAN_WIDE,
+    STEPS,
     WHOLE,
     Batches,
     prepare_worker,
-    shard_of,
+    row,
+    shards_of,
     step,
 )
 
 STEP_ORDER = ("shard", "job_index", "kind")
-_Value = TypeVar("_Value")
 FINDINGS_AT_ONCE = 500
 """Rows of `findings` made at once: some 10 KB each."""
 
@@ -58,13 +64,73 @@ class Found(Struct, frozen=True):
     """Findings of a topic partition; those in `left_out`, by their places, are about batches that a filter left out."""
 
     findings: Sequence[SentFinding]
+    group_of: Sequence[int]
+    own_ids: Sequence[str | None]
     left_out: frozenset[int] = frozenset()
-    failed: Sequence[Unreadable] = ()
 
-    @property
-    def given(self) -> list[Finding]:
-        """The findings that are reported."""
-        return [finding for place, finding in enumerate(self.findings) if place not in self.left_out]
+    @classmethod
+    def of(
+        cls, found: Sequence[Finding], incidents: PartitionIncidents, left_out: frozenset[int] = frozenset()
+    ) -> "Found":
+        """Return findings as they are sent, with their incidents as far as the partition shows them."""
+        return cls(sent(found), incidents.group_of, incidents.own_ids(), left_out)
+
+    def given(self, across: Mapping[int, str] = MappingProxyType({})) -> list[Finding]:
+        """Return the findings that are reported; `across`: the ids of groups whose incidents span partitions."""
+        return [
+            replace(finding, incident=across.get(group, self.own_ids[group]))
+            for place, (finding, group) in enumerate(zip(self.findings, self.group_of, strict=True))
+            if place not in self.left_out
+        ]
+
+
+class Reaching(Struct, frozen=True):
+    """What the other partitions need to know of a topic partition's findings: the groups that may belong to incidents of theirs.
+
+    `lines`: lines of logs that its findings show. `failed`: files that could not be read for them.
+    """
+
+    shard: int
+    groups: Mapping[int, Group]
+    reaches: Sequence[Reach]
+    producer_ids: frozenset[int]
+    lines: Sequence[tuple[About, Severity]]
+    failed: Sequence[Unreadable] = ()
+    outside: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        shard: int,
+        findings: Sequence[Finding],
+        incidents: PartitionIncidents,
+        failed: Sequence[Unreadable] = (),
+        outside: int = 0,
+    ) -> "Reaching":
+        """Take of findings and their incidents what others need to know."""
+        groups = {reach.group: incidents.groups[reach.group] for reach in incidents.reaches}
+        ids = frozenset(finding.producer_id for finding in findings if finding.producer_id is not None)
+        return cls(shard, groups, incidents.reaches, ids, list(shown_lines(findings).items()), failed, outside)
+
+
+class Joined(Struct, frozen=True):
+    """What all topic partitions show: ids of incidents that span several, by job and group, and the lines their findings show."""
+
+    across: Mapping[int, Mapping[int, str]]
+    lines: Sequence[tuple[About, Severity]] | None
+    """None where no logs of brokers and clients were read."""
+
+    def findings(self, job_index: int, found: Found) -> Sequence[Finding]:
+        """Return the findings of a topic partition, as they are reported."""
+        given = found.given(self.across.get(job_index, {}))
+        return given if self.lines is None else without_doubled(given, dict(self.lines))
+
+
+class Judged(Struct, frozen=True):
+    """The result of the scan, and what its findings say of all of it."""
+
+    result: ResultWithoutFindings
+    found: ScanFindings
 
 
 class ShardEvidence(Struct, frozen=True):
@@ -76,59 +142,65 @@ class ShardEvidence(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """Finds out what only all partitions together show, by the options of an audit."""
+    """Finds out what only all partitions together show; `shards` is the number of those of topic partitions."""
 
-    options: ScanOptions
+    shards: int
 
     def __call__(self, rows: Batches) -> Batches:
-        """Take the outlines, which come to one task, and yield what each shard needs; other rows stay as they are."""
-        layouts: list[Layout] = []
+        """Take the plan and the outlines, which come to one task, and yield what each shard needs; other rows stay as they are."""
+        known: list[KnownInput] = []
         outlines: dict[int, PartitionAudit | None] = {}
         for batch in rows:
             about_all = pc.equal(batch.column("shard"), SCAN_WIDE)
-            for row in batch.filter(about_all).to_pylist():
-                if row["kind"] == LAYOUT:
-                    layouts.append(unpack(row["data"], Layout))
+            for cells in batch.filter(about_all).to_pylist():
+                if cells["kind"] == PLANNED:
+                    known.append(pickle.loads(cells["data"]))  # noqa: S301 - what kaudit's own task has made
                 else:
-                    left_out = row["kind"] == LEFT_OUT
-                    outlines[row["job_index"]] = None if left_out else unpack(row["data"], PartitionAudit)
+                    left_out = cells["kind"] == LEFT_OUT
+                    outlines[cells["job_index"]] = None if left_out else unpack(cells["data"], PartitionAudit)
             others = batch.filter(pc.invert(about_all))
             if others.num_rows:
                 yield others
-        for layout in layouts:
-            yield from self._rows(layout, outlines)
+        for given in known:
+            yield from self._rows(given, outlines)
 
-    def _rows(self, layout: Layout, outlines: Mapping[int, PartitionAudit | None]) -> Batches:
-        chosen = {number: outline for number, outline in outlines.items() if outline is not None}
-        left_out = [layout.partitions[number] for number in outlines if number not in chosen]
+    def _rows(self, known: KnownInput, outlines: Mapping[int, PartitionAudit | None]) -> Batches:
+        places = known.layout.partitions
+        chosen = {number: outline for number in sorted(outlines) if (outline := outlines[number]) is not None}
+        left_out = [places[number] for number in outlines if number not in chosen]
         for number, outline in chosen.items():
-            outline.directory = layout.partitions[number]
+            outline.directory = places[number]
         layout = replace(
-            layout,
+            known.layout,
             partitions=[outline.directory for outline in chosen.values()],
-            unchosen=[*layout.unchosen, *left_out],
+            unchosen=[*known.layout.unchosen, *left_out],
         )
-        audit = Audit(self.options, layout, open_segment, read_blocks(self.options, layout, open_segment))
+        audit = Audit(known.options, layout, open_segment, known.histories)
         for outline in chosen.values():
             audit.add_compared(outline)
         cross = audit.cross_partition()
-        shards: dict[int, dict[int, CrossPartitionEvidence]] = {}
-        for (number, outline), evidence in zip(chosen.items(), cross.others, strict=True):
-            shards.setdefault(shard_of(outline.directory), {})[number] = evidence
+        where = shards_of(places, self.shards)
+        by_shard: dict[int, dict[int, CrossPartitionEvidence]] = {}
+        for number, evidence in zip(chosen, cross.others, strict=True):
+            by_shard.setdefault(where[number], {})[number] = evidence
         newest = newest_profile(cross.stated)
-        for shard, others in shards.items():
-            yield step(shard, WHOLE, EVIDENCE, ShardEvidence(cross.context, others, newest))
+        for shard, others in by_shard.items():
+            of_shard = ShardEvidence(cross.context, others, newest)
+            yield row(STEPS, shard, WHOLE, EVIDENCE, pickle.dumps(of_shard))
         yield step(SCAN_WIDE, WHOLE, RESULT, audit.without_findings(cross))
-        yield step(SCAN_WIDE, WHOLE, FINDINGS, Found(sent(cross.findings)))
+        incidents = partition_incidents(cross.findings)
+        reaching = Reaching.of(SCAN_WIDE, cross.findings, incidents, outside=cross.outside)
+        yield step(SCAN_WIDE, WHOLE, GROUPS, reaching)
+        yield step(SCAN_WIDE, WHOLE, FINDINGS, Found.of(cross.findings, incidents))
 
 
-def _topic_partitions(shard: Iterator[pa.RecordBatch], kept: Any) -> Iterator[tuple[TopicPartition, Found, Profile]]:  # noqa: ANN401 - a type
+def _topic_partitions(shard: Iterator[pa.RecordBatch], kept: Any) -> Iterator[tuple[TopicPartition, Profile]]:  # noqa: ANN401 - a type
     """Yield the topic partitions of a shard's rows: its evidence, then audits by job index."""
     first = next(shard)
-    evidence = unpack(first.column("data")[0].as_py(), ShardEvidence)
+    evidence: ShardEvidence = pickle.loads(first.column("data")[0].as_py())  # noqa: S301 - what kaudit's own task has made
     in_tasks = FindingsInTasks(evidence.context, evidence.others, open_segment, kept)
     for made in in_tasks.topic_partitions(chain([first.slice(1)], shard)):
-        yield made, Found(sent(made.found), made.left_out(), made.failed), evidence.newest
+        yield made, evidence.newest
 
 
 def _by_shard(rows: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
@@ -147,21 +219,84 @@ def _by_shard(rows: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
 
 
 def make_findings(rows: Batches) -> Batches:
-    """Yield the findings of each topic partition, for the task that joins incidents."""
+    """Yield the findings of each topic partition, and for one task what incidents of several partitions need."""
     prepare_worker()
     for shard, own in _by_shard(rows):
         if shard == SCAN_WIDE:
             yield from own
             continue
-        for made, found, _ in _topic_partitions(own, None):
-            yield step(SCAN_WIDE, made.job_index, FINDINGS, found)
+        for made, _ in _topic_partitions(own, None):
+            reaching = Reaching.of(shard, made.found, made.incidents, made.failed, made.outside)
+            yield step(SCAN_WIDE, made.job_index, GROUPS, reaching)
+            yield step(shard, made.job_index, FINDINGS, Found.of(made.found, made.incidents, made.left_out()))
+
+
+def join_incidents(rows: Batches) -> Batches:
+    """Give each shard what all topic partitions show, in the task that has all groups; other rows stay as they are."""
+    for shard, own in _by_shard(rows):
+        if shard != SCAN_WIDE:
+            yield from own
+            continue
+        results: list[ResultWithoutFindings] = []
+        reaching: dict[int, Reaching] = {}
+        for batch in own:
+            for cells in batch.to_pylist():
+                if cells["kind"] == GROUPS:
+                    reaching[cells["job_index"]] = unpack(cells["data"], Reaching)
+                elif cells["kind"] == RESULT:
+                    results.append(unpack(cells["data"], ResultWithoutFindings))
+            yield batch.filter(pc.equal(batch.column("kind"), FINDINGS))
+        for result in results:
+            yield from _joined(result, dict(sorted(reaching.items())))
+
+
+def _joined(result: ResultWithoutFindings, reaching: Mapping[int, Reaching]) -> Batches:
+    jobs, each = list(reaching), list(reaching.values())
+    ids = ids_across([own.groups for own in each], [own.reaches for own in each])
+    across: dict[int, dict[int, dict[int, str]]] = {own.shard: {} for own in each}
+    for number, groups in ids.items():
+        across[each[number].shard][jobs[number]] = groups
+    lines: dict[About, Severity] = {}
+    for about, severity in (line for own in each for line in own.lines):
+        lines[about] = max(lines.get(about, severity), severity)
+    shown = None if result.result.log_events is None else list(lines.items())
+    for shard, own_ids in across.items():
+        yield step(shard, WHOLE, INCIDENTS, Joined(own_ids, shown))
+    found = ScanFindings(
+        (),
+        {producer_id for own in each for producer_id in own.producer_ids},
+        (),
+        [entry for own in each for entry in own.failed],
+        sum(own.outside for own in each),
+    )
+    yield step(SCAN_WIDE, WHOLE, RESULT, Judged(result, found))
+
+
+class FindingRows(Struct, frozen=True):
+    """Makes the rows of `findings`, in the order of `kaudit scan`."""
+
+    allow_incomplete: bool = False
+
+    def __call__(self, rows: Batches) -> Batches:
+        """Yield the rows. Raises UnreadableInputError where something could not be read."""
+        prepare_worker()
+        for _, own in _by_shard(rows):
+            joined = Joined({}, None)
+            for cells in (cells for batch in own for cells in batch.to_pylist()):
+                if cells["kind"] == INCIDENTS:
+                    joined = unpack(cells["data"], Joined)
+                elif cells["kind"] == FINDINGS:
+                    found = joined.findings(cells["job_index"], unpack(cells["data"], Found))
+                    yield from to_batches("findings", map(finding_row, found), FINDINGS_AT_ONCE)
+                elif not self.allow_incomplete:
+                    judged = unpack(cells["data"], Judged)
+                    require_complete(judged.result.with_findings(judged.found))
 
 
 class Histories(Struct, frozen=True):
     """Makes the rows of `timelines` or `producers` of each partition replica."""
 
     table: str
-    options: ScanOptions
     allow_incomplete: bool = False
 
     def __call__(self, rows: Batches) -> Batches:
@@ -169,16 +304,17 @@ class Histories(Struct, frozen=True):
         prepare_worker()
         for shard, own in _by_shard(rows):
             if shard != SCAN_WIDE:
-                for made, found, newest in _topic_partitions(own, PartitionHistory):
+                for made, newest in _topic_partitions(own, PartitionHistory):
                     if made.failed and not self.allow_incomplete:
                         raise incomplete(made.failed)
-                    yield from self._rows(made, found, newest)
+                    yield from self._rows(made, newest)
             elif not self.allow_incomplete:
-                for result in _values(own, RESULT, ResultWithoutFindings):
-                    require_complete(result.with_findings(ScanFindings((), producer_ids=self.options.producer_ids)))
+                for cells in (cells for batch in own for cells in batch.to_pylist() if cells["kind"] == RESULT):
+                    result = unpack(cells["data"], ResultWithoutFindings)
+                    require_complete(result.with_findings(ScanFindings((), result.options.producer_ids)))
 
-    def _rows(self, made: TopicPartition, found: Found, newest: Profile) -> Batches:
-        findings = by_replica(found.given)
+    def _rows(self, made: TopicPartition, newest: Profile) -> Batches:
+        findings = by_replica(Found.of(made.found, made.incidents, made.left_out()).given())
         for history in made.kept:
             yield from history_rows(self.table, history, findings.get(history.key, ()), newest=newest)
 
@@ -192,41 +328,18 @@ def history_rows(
     return to_batches(table, producer_table_rows(history, findings, newest=newest))
 
 
-def _values(rows: Iterable[pa.RecordBatch], kind: int, of: type[_Value]) -> Iterator[_Value]:
-    for batch in rows:
-        for row in batch.to_pylist():
-            if row["kind"] == kind:
-                yield unpack(row["data"], of)
-
-
 def scan_result(rows: Iterable[pa.RecordBatch]) -> ScanResult:
-    """Return the result of the scan, from all rows of `make_findings`, by job index."""
-    held = list(rows)
-    (result,) = _values(held, RESULT, ResultWithoutFindings)
-    found = list(_values(held, FINDINGS, Found))
-    marked = iter(with_incidents([finding for own in found for finding in own.findings]))
-    given = [
+    """Return the result of the scan, from all rows of `join_incidents`, by shard and job index."""
+    held = [cells for batch in rows for cells in batch.to_pylist()]
+    (judged,) = (unpack(cells["data"], Judged) for cells in held if cells["kind"] == RESULT)
+    joined = {cells["shard"]: unpack(cells["data"], Joined) for cells in held if cells["kind"] == INCIDENTS}
+    findings = [
         finding
-        for own in found
-        for place, finding in enumerate(next(marked) for _ in own.findings)
-        if place not in own.left_out
+        for cells in held
+        if cells["kind"] == FINDINGS
+        for finding in joined[cells["shard"]].findings(cells["job_index"], unpack(cells["data"], Found))
     ]
-    ids = {finding.producer_id for own in found for finding in own.findings if finding.producer_id is not None}
-    failed = [entry for own in found for entry in own.failed]
-    return result.with_findings(ScanFindings(given, ids, (), failed))
-
-
-class WithIncidents(Struct, frozen=True):
-    """Joins the findings of all topic partitions to incidents."""
-
-    allow_incomplete: bool = False
-
-    def __call__(self, rows: Batches) -> Batches:
-        """Yield rows of `findings` in the order of `kaudit scan`. Raises UnreadableInputError where something could not be read."""
-        result = scan_result(rows)
-        if not self.allow_incomplete:
-            require_complete(result)
-        yield from to_batches("findings", map(finding_row, result.findings), FINDINGS_AT_ONCE)
+    return judged.result.with_findings(replace(judged.found, findings=findings))
 
 
 def require_complete(result: ScanResult) -> ScanResult:

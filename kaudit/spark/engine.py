@@ -21,7 +21,6 @@ from kaudit.engines.engine import AuditedInput, Done, Engine, Task
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.progress import Progress
 from kaudit.engines.rows import NO_ROWS, Rows
-from kaudit.errors import UsageError
 from kaudit.listings.producer_histories import RecordedScan
 from kaudit.listings.producer_listing import ListedProducers
 from kaudit.listings.query import Query
@@ -30,23 +29,19 @@ from kaudit.listings.transactions import Query as TransactionQuery
 from kaudit.listings.transactions import TransactionListing, transaction_listing
 from kaudit.model.finding import Finding
 from kaudit.model.limits import TIMELINES
-from kaudit.model.result import ScanResult, StateUse, TimelineResult
+from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.model.timeline import Timeline
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
-from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.reading.shuffle_codec import unpack
 from kaudit.scanning.audit import Audit, CrossPartition
-from kaudit.scanning.block_histories import BlockHistories, read_blocks
-from kaudit.scanning.opened_state import OpenedState, open_state
+from kaudit.scanning.opened_state import OpenedState
 from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.plan import audit_needs, find_evidence, plan_jobs, share_rate
 from kaudit.scanning.result_parts import ScanFindings
 from kaudit.scanning.versions import newest_profile
-from kaudit.source.layout import Layout
 from kaudit.source.schemes import open_segment
-from kaudit.source.uri import STDIN
 from kaudit.spark.jobs import (
     JobProgress,
     ReadMetrics,
@@ -58,10 +53,10 @@ from kaudit.spark.jobs import (
     require_readable,
     retries,
 )
-from kaudit.spark.plan import SparkPlan, require_ranges, share
+from kaudit.spark.plan import AuditPlan, SparkPlan, listed_input
 from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
-from kaudit.spark.reading_in_tasks import ReadingInTasks, read_metadata_logs
-from kaudit.spark.releases import arrow_table, by_number, frame_of
+from kaudit.spark.reading_in_tasks import ReadingInTasks, read_metadata_logs, replayed_on
+from kaudit.spark.releases import arrow_table
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tables import ListedRows, SparkTables
 from kaudit.spark.task_findings import (
@@ -81,7 +76,7 @@ from kaudit.spark.task_findings import (
     make_timelines,
     sent,
 )
-from kaudit.spark.tasks import CHUNK_ORDER, CHUNKS, OUTLINE, STEPS, ArrowMap, reading, replay
+from kaudit.spark.tasks import OUTLINE, ArrowMap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -194,24 +189,31 @@ class _Run(Struct, frozen=True):
     """One audit under way: its session, its plan, and the partitions as Spark will replay them."""
 
     session: "SparkSession"
-    options: ScanOptions
-    layout: Layout
-    histories: BlockHistories
-    jobs: Sequence[Job]
+    planned: AuditPlan
     plan: SparkPlan
     replayed: "DataFrame"
     metrics: ReadMetrics
     rows: Rows
     kept: ExitStack
     """What is given up when the run ends."""
-    state: StateUse | None = None
+
+    @property
+    def options(self) -> ScanOptions:
+        """The options, with what the logs of brokers and clients say."""
+        return self.planned.known.options
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """The job of each partition replica."""
+        return self.planned.jobs
 
     def audit(self, partitions: Sequence[PartitionAudit]) -> Audit:
         """Take the partitions, in the plan's order, or their outlines; their repeats were looked for."""
         tasks = ReadingInTasks(self.session)
         asked = tasks.coordinator, tasks.rescan, tasks.names, tasks.levels, tasks.group_logs
-        audit = Audit(self.options, self.layout, open_segment, self.histories, *asked)
-        audit.state, audit.failed = self.state, tasks.failed
+        known, state = self.planned.known, self.planned.state
+        audit = Audit(known.options, known.layout, open_segment, known.histories, *asked)
+        audit.state, audit.failed = None if state is None else state.use, tasks.failed
         for job, partition in zip(self.jobs, partitions, strict=True):
             partition.directory = job.directory
             audit.add_compared(partition)
@@ -303,27 +305,18 @@ def _kept_on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
 
 @contextmanager
 def _started(options: ScanOptions, spark: SparkOptions, rows: Rows) -> Iterator[_Run]:
-    if STDIN in options.paths:
-        raise UsageError("--engine spark: tasks elsewhere cannot read standard input (-); write it to a file")
-    options, layout = find_evidence(options)
-    if not layout.partitions:
-        raise UsageError("--engine spark: the inputs hold logs of brokers and clients alone; leave it out")
-    require_ranges(layout)
-    state = None if options.state is None else open_state(options.state, options, layout)
+    listed = listed_input(options)
     with session(spark, options.jobs) as started, ExitStack() as kept:
-        histories = read_blocks(options, layout, open_segment, partial(read_metadata_logs, started))
-        jobs = plan_jobs(options, layout, audit_needs(options, layout, histories))
-        require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in jobs if job.plan})
-        cores = started.sparkContext.defaultParallelism
-        if state is not None:
-            jobs = _matched(started, state, jobs, resumes=rows is NO_ROWS)
-        plan = share(share_rate(jobs, cores), cores)
-        use = None if state is None else state.use
+        planned = listed.planned(partial(read_metadata_logs, started))
+        require_readable(started, {job.directory.log_dir: job.plan[-1].file for job in planned.jobs if job.plan})
+        if planned.state is not None:
+            planned = replace(planned, jobs=_matched(started, planned.state, planned.jobs, resumes=rows is NO_ROWS))
+        plan = planned.share(started.sparkContext.defaultParallelism)
         metrics = ReadMetrics.of(started.sparkContext)
-        replayed = _dataframe(started, plan, metrics, rows)
-        yield _Run(started, options, layout, histories, jobs, plan, replayed, metrics, rows, kept, use)
-        if state is not None:
-            state.sweep(layout)
+        replayed = replayed_on(started, plan, rows, retries(started), metrics.add)
+        yield _Run(started, planned, plan, replayed, metrics, rows, kept)
+        if planned.state is not None:
+            planned.state.sweep(planned.known.layout)
 
 
 def _matched(spark: "SparkSession", state: OpenedState, jobs: Sequence[Job], *, resumes: bool) -> list[Job]:
@@ -351,23 +344,6 @@ def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
         table = arrow_table(frame)
     run.metrics.log()
     return table
-
-
-def _dataframe(spark: "SparkSession", plan: SparkPlan, metrics: ReadMetrics, rows: Rows) -> "DataFrame":
-    """Describe the job: plan -> read -> shuffle -> replay -> one row per partition replica, more if much is kept."""
-    table = pa.table(
-        {
-            "task": pa.array(range(len(plan.works)), pa.int32()),
-            "work": pa.array((pack(work) for work in plan.works), pa.binary()),
-        }
-    )
-    open_source = from_here()
-    read = partial(reading, open_source=open_source, retries=retries(spark), count=metrics.add)
-    chunks = by_number(frame_of(spark, table), len(plan.works), "task").mapInArrow(read, CHUNKS)
-    by_replica = by_number(chunks, plan.shuffle_partitions, "shuffle_partition")
-    return by_replica.sortWithinPartitions("job_index", *CHUNK_ORDER).mapInArrow(
-        partial(replay, keeps=rows, open_source=open_source, by=("job_index",)), STEPS
-    )
 
 
 _HERE = SparkEngine()

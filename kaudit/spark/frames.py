@@ -1,13 +1,13 @@
 """The DataFrames of `kaudit.spark`, and how each is made of another."""
 
-import json
 import os
-from collections.abc import Sequence
+import pickle
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -23,25 +23,31 @@ from kaudit.model.result import ScanResult
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import parse_identity
 from kaudit.report.machine.tables import matched_range_rows, record_range_rows
-from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.options import ScanOptions, scan_options_of
 from kaudit.source.schemes import open_segment
 from kaudit.spark.composition import (
     STEP_ORDER,
     Evidence,
+    FindingRows,
     Histories,
-    WithIncidents,
+    join_incidents,
     make_findings,
     require_complete,
     scan_result,
 )
-from kaudit.spark.options import ReadOptions, Time, absolute, read_options, time_ms
-from kaudit.spark.readers import columns_of, read_parts, reader_of
+from kaudit.spark.given_rows import origin_row
+from kaudit.spark.given_rows import replayed as replayed_rows
+from kaudit.spark.jobs import retries
+from kaudit.spark.options import AUDITING, READING, RESULTS, ReadOptions, Time, absolute, checked_name, read_options
+from kaudit.spark.plan import TASKS_PER_CORE, AuditPlan, listed_input
+from kaudit.spark.readers import SegmentReader, read_parts
+from kaudit.spark.reading_in_tasks import replayed_on
 from kaudit.spark.record_ledger import SessionRecords
 from kaudit.spark.releases import HAS_DATA_SOURCES, arrow_table, by_number, frame_of
 from kaudit.spark.rows import NEEDED, batches_to_runs
-from kaudit.spark.schemas import arrow_schema, errors_of_tasks, spark_schema, to_batches
+from kaudit.spark.schemas import arrow_schema, raise_own_errors, spark_schema, to_batches
 from kaudit.spark.session import SparkOptions, session
-from kaudit.spark.tasks import CHUNK, CHUNK_ORDER, KEY, STEPS, replay
+from kaudit.spark.tasks import PLANNED, SCAN_WIDE, STEPS, WHOLE, ArrowMap, Batches, row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,10 +59,9 @@ _registered: "WeakSet[SparkSession]" = WeakSet()
 class Read(TypedDict, total=False):
     """What to read. Offsets and times are inclusive; of a batch or record outside of them there is no row.
 
-    `depth`: headers (CRCs are not checked), crc or records; `log_start_offset`, `compacted_topics` and `command_config` as of
-    `kaudit.scan`; `partition_bytes`: bytes of segments that a task reads, about (a block of the store, 128 MiB where it
-    has none, up to 1 GiB by the size of the input); `allow_incomplete`: what cannot be listed, and by `runs` what cannot
-    be read, raises no error.
+    `partition_bytes`: bytes of segments that a task reads, about (a block of the store, 128 MiB where it has none, up to 1 GiB by
+    the size of the input); `pushdown`: filters of Spark choose segments, in data sources; `allow_incomplete`: what cannot be listed,
+    and by `runs` what cannot be read, raises no error. The others as of `kaudit scan`.
     """
 
     topics: Sequence[str]
@@ -66,17 +71,26 @@ class Read(TypedDict, total=False):
     since: Time
     until: Time
     depth: str
+    layout: str
     log_start_offset: int
+    compacted: bool
     compacted_topics: Sequence[str]
     command_config: str
+    from_offset: int
+    to_offset: int
+    from_time: Time
+    to_time: Time
+    max_bytes_per_second: int
     remote: str
     remote_keys: Sequence[str]
+    require_all: bool
     partition_bytes: int
+    pushdown: bool
     allow_incomplete: bool
 
 
 class Judgement(TypedDict, total=False):
-    """How to audit, as `kaudit.scan`: `since` and `until` choose findings by the time of their batch.
+    """How to audit, as `kaudit scan`: `since` and `until` choose findings by the time of their batch.
 
     `allow_incomplete`: what could not be read raises no error.
     """
@@ -86,6 +100,12 @@ class Judgement(TypedDict, total=False):
     since: Time
     until: Time
     now: Time
+    zookeeper: str
+    blocks: str
+    metadata: str
+    server_logs: Sequence[str]
+    client_logs: Sequence[str]
+    state: str
     allow_incomplete: bool
 
 
@@ -131,7 +151,7 @@ def batches(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "Da
         UsageError: an option is wrong. What cannot be found or read is said when an action reads.
 
     """
-    return _load(spark, "batches", _read_options(paths, options))
+    return _load(spark, "batches", paths, options)
 
 
 def records(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "DataFrame":
@@ -139,7 +159,7 @@ def records(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "Da
 
     Control records are left out; aborted transactions are not. Raises as `batches` does.
     """
-    return _load(spark, "records", _read_options(paths, options))
+    return _load(spark, "records", paths, options)
 
 
 def runs(source: "DataFrame | SparkSession", paths: Paths | None = None, **options: Unpack[Read]) -> "DataFrame":
@@ -149,14 +169,12 @@ def runs(source: "DataFrame | SparkSession", paths: Paths | None = None, **optio
     Raises as `batches` does; `since` and `until` choose whole segments.
     """
     if paths is not None:
-        return _load(cast("SparkSession", source), "runs", _read_options(paths, options))
+        return _load(cast("SparkSession", source), "runs", paths, options)
     given = cast("DataFrame", source)
     missing = [name for name in NEEDED if name not in given.columns]
     if missing:
         raise UsageError(f"runs() needs all columns of batches(): {', '.join(missing)} missing")
-    read = _options_of(given)
-    to_runs = partial(batches_to_runs, paths=read.paths)
-    return given.select(*NEEDED).mapInArrow(to_runs, spark_schema("runs", read.to_text()))
+    return given.select(*NEEDED).mapInArrow(batches_to_runs, spark_schema("runs", _origin_of(given)))
 
 
 def findings(
@@ -166,17 +184,18 @@ def findings(
 ) -> "DataFrame":
     """Return what `kaudit scan` finds, of `runs` or of `paths`, in its order.
 
-    Of `runs` that were made of some of the batches, those of which the others are not: they are read again, so that what a filter
+    `paths` are listed when it is called, the logs of `runs` by the action. Of runs of several logs these are audited as if all had
+    been given to one call. Of `runs` that were made of some of the batches, the others are read again, so that what a filter
     left out never looks lost, and findings about them are left out. `options` are those of Read, with `paths`, and of
     Judgement. `since` and `until` choose findings here.
 
     Raises:
-        UsageError: an option is wrong.
+        UsageError: an option is wrong, or a path does not exist.
+        NothingToAuditError: no segment was found.
 
     """
-    read, asked, allow_incomplete = _asked(source, paths, options)
-    found = _findings(_plan(source, paths, read), asked)
-    return found.mapInArrow(WithIncidents(allow_incomplete), spark_schema("findings"))
+    known, allow_incomplete = _with_evidence(source, paths, options)
+    return _joined(known).mapInArrow(FindingRows(allow_incomplete), spark_schema("findings"))
 
 
 def timelines(
@@ -233,11 +252,12 @@ def ledger(
     )
     paths = absolute([os.fspath(source), os.fspath(target)])
     names = ("topics", "partitions", "compacted_topics", "command_config", "remote", "remote_keys")
-    own = cast("Read", {name: options[name] for name in names if name in options})  # type: ignore[literal-required]
-    asked = _read_options(paths, own).scan_options()
+    own = {name: options[name] for name in names if name in options}  # type: ignore[literal-required]
+    asked = read_options({"paths": paths, **own}).scan_options()
     on = SessionRecords(spark, nullcontext)
     sides = Replica("source", paths[0]), Replica("target", paths[1])
-    with errors_of_tasks(), record_ledger(asked, sides, request, SilentProgress(), on) as result:
+    raise_own_errors()
+    with record_ledger(asked, sides, request, SilentProgress(), on) as result:
         if not options.get("allow_incomplete"):
             require_complete(result.scan)
         rows = pa.Table.from_batches(
@@ -259,117 +279,144 @@ def audit(spark: "SparkSession | None", options: ScanOptions) -> ScanResult:
 
 
 def scan(spark: "SparkSession", options: ScanOptions) -> ScanResult:
-    """Return the whole result of an audit: one job. Local paths are made absolute.
+    """Return the whole result of an audit. Local paths are made absolute.
 
     Raises:
         UsageError: an option is wrong, or a path does not exist.
         NothingToAuditError: no segment was found.
 
     """
+    raise_own_errors()
     remote = None if options.remote is None else absolute([options.remote])[0]
-    keys = absolute(options.remote_keys)
-    asked = replace(options, paths=absolute(options.paths), remote=remote, remote_keys=keys)
-    names = (
-        "paths",
-        "topics",
-        "partitions",
-        "log_start_offset",
-        "compacted_topics",
-        "remote",
-        "remote_keys",
-        "digests",
-    )
-    read = ReadOptions(
-        **{name: getattr(asked, name) for name in names},
-        depth=asked.depth.value,
-        command_config=asked.cluster.command_config,
-    )
-    with errors_of_tasks():
-        found = _findings(_plan(spark, asked.paths, read), asked)
-        rows = arrow_table(found)
-    return scan_result(rows.to_batches())
+    own = {"paths": absolute(options.paths), "remote": remote, "remote_keys": absolute(options.remote_keys)}
+    known = _evidence_of(_replayed(spark, replace(options, **own), NO_ROWS))
+    return scan_result(arrow_table(_joined(known)).to_batches())
 
 
 def _histories(
     source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any], table: str
 ) -> "DataFrame":
-    read, asked, allow_incomplete = _asked(source, paths, options)
-    known = _with_evidence(_plan(source, paths, read), asked, HISTORIES)
-    return known.mapInArrow(Histories(table, asked, allow_incomplete), spark_schema(table))
+    known, allow_incomplete = _with_evidence(source, paths, options, HISTORIES)
+    return known.exchanged().mapInArrow(Histories(table, allow_incomplete), spark_schema(table))
 
 
-def _plan(source: "DataFrame | SparkSession", paths: Paths | None, read: ReadOptions) -> "DataFrame":
-    """Return the plan of each partition replica with its chunks: as tasks read them, or those among the rows of `runs`."""
+class _Steps(NamedTuple):
+    """Rows of STEPS, and the number of shards besides the one that is about all partitions."""
+
+    frame: "DataFrame"
+    shards: int
+
+    def exchanged(self) -> "DataFrame":
+        """Move the rows to the task of their shard, in order."""
+        return by_number(self.frame, self.shards + 1, "shard").sortWithinPartitions(*STEP_ORDER)
+
+    def mapped(self, function: ArrowMap) -> "_Steps":
+        """Exchange the rows, and let tasks make others of them."""
+        return _Steps(self.exchanged().mapInArrow(function, STEPS), self.shards)
+
+
+def _with_evidence(
+    source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any], keeps: Rows = NO_ROWS
+) -> tuple[_Steps, bool]:
+    """Replay every partition, and find out what all of them together show; return whether something may be left out, too."""
+    raise_own_errors()
     if paths is not None:
-        return _load(cast("SparkSession", source), "partitions", replace(read, cut=True))
-    chunks = cast("DataFrame", source)
-    only = chunks.where("chunk is not null").selectExpr(
-        *KEY, f"{CHUNK} as kind", "segment_number", "first_position as place", "chunk as data"
-    )
-    return _load(chunks.sparkSession, "partitions", read).unionByName(only, allowMissingColumns=True)
+        read = _read_options(paths, options, RESULTS)
+        asked = read.scan_options(since=read.since, until=read.until)
+        return _evidence_of(_replayed(cast("SparkSession", source), asked, keeps)), read.allow_incomplete
+    runs = cast("DataFrame", source)
+    audit = {checked_name(name, AUDITING): value for name, value in options.items() if value is not None}
+    allow_incomplete = bool(audit.pop("allow_incomplete", False))
+    scan_options_of({"paths": (), **audit})
+    origins = pa.Table.from_batches([origin_row(_origin_of(runs))])
+    tasks = _parallelism(runs.sparkSession) * TASKS_PER_CORE
+    rows = replayed_rows(runs, frame_of(runs.sparkSession, origins), audit, keeps, tasks)
+    return _evidence_of(_Steps(rows, tasks)), allow_incomplete
 
 
-def _with_evidence(plan: "DataFrame", asked: ScanOptions, keeps: Rows = NO_ROWS) -> "DataFrame":
-    """Replay every partition, and find out what all of them together show."""
-    by_partition = plan.repartition(*KEY).sortWithinPartitions(*KEY, *CHUNK_ORDER)
-    replayed = by_partition.mapInArrow(partial(replay, keeps=keeps, open_source=open_segment), STEPS)
-    return _by_shard(_by_shard(replayed).mapInArrow(Evidence(asked), STEPS))
+def _evidence_of(replayed: _Steps) -> _Steps:
+    return replayed.mapped(Evidence(replayed.shards))
 
 
-def _by_shard(rows: "DataFrame") -> "DataFrame":
-    return rows.repartition("shard").sortWithinPartitions(*STEP_ORDER)
+def _joined(known: _Steps) -> "DataFrame":
+    """Return the findings of each topic partition with their incidents, in the order of `kaudit scan`."""
+    return known.mapped(make_findings).mapped(join_incidents).exchanged()
 
 
-def _findings(plan: "DataFrame", asked: ScanOptions) -> "DataFrame":
-    """Return the findings of each topic partition, all of them in one task, which joins incidents."""
-    found = _with_evidence(plan, asked).mapInArrow(make_findings, STEPS)
-    return found.repartition(1).sortWithinPartitions(*STEP_ORDER)
+def _replayed(spark: "SparkSession", asked: ScanOptions, keeps: Rows) -> _Steps:
+    """List the input, and describe the rows of STEPS of its partitions, as the command line reads and replays them."""
+    planned = _on_cluster(spark, partial(_planned, asked, resumes=keeps is NO_ROWS))
+    plan = planned.share(_parallelism(spark))
+    known = frame_of(spark, pa.Table.from_batches([row(STEPS, SCAN_WIDE, WHOLE, PLANNED, pickle.dumps(planned.known))]))
+    attempts = 0 if _is_connect(spark) else retries(spark)
+    return _Steps(replayed_on(spark, plan, keeps, attempts).unionByName(known), plan.shuffle_partitions)
 
 
-def _load(spark: "SparkSession", table: str, options: ReadOptions) -> "DataFrame":
-    if not HAS_DATA_SOURCES:
-        reader = reader_of(table, options)
-        parts = pa.array(reader.parts(), pa.binary())
-        planned = frame_of(spark, pa.table({"number": pa.array(range(len(parts)), pa.int32()), "part": parts}))
-        if len(parts):
-            planned = by_number(planned, len(parts), "number")
-        return planned.mapInArrow(partial(read_parts, reader=reader), columns_of(table, options))
-    register(spark)
-    return spark.read.format(f"kaudit.{table}").options(**options.to_text()).load()
+def _planned(asked: ScanOptions, *, resumes: bool) -> AuditPlan:
+    planned = listed_input(asked).planned()
+    state = planned.state
+    if state is None:
+        return planned
+    state.sweep(planned.known.layout)
+    jobs = [state.matched(job, open_segment, resumes=resumes) for job in planned.jobs]
+    return replace(planned, jobs=jobs, state=None)
 
 
-def _asked(
-    source: "DataFrame | SparkSession", paths: Paths | None, options: dict[str, Any]
-) -> tuple[ReadOptions, ScanOptions, bool]:
-    """Split options into what to read, how to audit, and whether to go on where something cannot be read."""
-    judgement = {name: options.pop(name) for name in Judgement.__annotations__ if name in options}
-    allow_incomplete = bool(judgement.pop("allow_incomplete", False))
-    read = _options_of(cast("DataFrame", source)) if paths is None else _read_options(paths, cast("Read", options))
-    if paths is None and options:
-        raise UsageError(f"{', '.join(sorted(options))}: given where the log is read, in batches() or runs()")
-    return read, read.scan_options(**judgement), allow_incomplete
+def _on_cluster(spark: "SparkSession", ask: Callable[[], AuditPlan]) -> AuditPlan:
+    """Plan where Spark plans: here, or for a client of Spark Connect in a task."""
+    if not _is_connect(spark):
+        return ask()
+    question = frame_of(spark, pa.table({"number": pa.array([0], pa.int32())}))
+    (answer,) = arrow_table(question.mapInArrow(partial(_answer, ask=ask), "answer binary"))["answer"].to_pylist()
+    planned: AuditPlan = pickle.loads(answer)  # noqa: S301 - what kaudit's own task has made
+    return planned
 
 
-def _read_options(paths: Paths, options: Read) -> ReadOptions:
+def _answer(rows: Batches, ask: Callable[[], AuditPlan]) -> Batches:
+    for _ in rows:
+        yield row("answer binary", pickle.dumps(ask()))
+
+
+def _is_connect(spark: "SparkSession") -> bool:
+    return ".connect." in type(spark).__module__
+
+
+def _parallelism(spark: "SparkSession") -> int:
+    """Return the number of cores; a client of Spark Connect knows only how many tasks its exchanges have."""
+    if _is_connect(spark):
+        return max(int(spark.conf.get("spark.sql.shuffle.partitions") or 200) // TASKS_PER_CORE, 1)
+    return spark.sparkContext.defaultParallelism
+
+
+def _load(spark: "SparkSession", table: str, paths: Paths, options: Read) -> "DataFrame":
+    raise_own_errors()
+    read = _read_options(paths, cast("dict[str, Any]", options), READING)
+    if HAS_DATA_SOURCES:
+        register(spark)
+        return spark.read.format(f"kaudit.{table}").options(**read.to_text()).load()
+    reader = SegmentReader(table, read)
+    parts = pa.array(reader.parts(), pa.binary())
+    planned = frame_of(spark, pa.table({"number": pa.array(range(len(parts)), pa.int32()), "part": parts}))
+    if len(parts):
+        planned = by_number(planned, len(parts), "number")
+    return planned.mapInArrow(partial(read_parts, reader=reader), spark_schema(table, read.origin))
+
+
+def _read_options(paths: Paths, options: dict[str, Any], known: frozenset[str]) -> ReadOptions:
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    text = ReadOptions(paths=absolute([os.fspath(path) for path in given])).to_text()
-    known = {name: value for name, value in options.items() if value is not None}
-    for name in ("since", "until"):
-        if name in known:
-            known[name] = time_ms(cast("Time", known[name]))
-    return read_options(text | {name: json.dumps(value) for name, value in known.items()})
+    return read_options({"paths": given, **options}, known)
 
 
-def _options_of(frame: "DataFrame") -> ReadOptions:
-    """Return what rows were read from: their schema says it, through filters, joins and tables of Spark.
+def _origin_of(frame: "DataFrame") -> str:
+    """Return what rows were read from; those of other logs, which a union has added, name theirs themselves.
 
     Raises:
-        UsageError: it does not.
+        UsageError: the schema does not say it.
 
     """
     for field in frame.schema.fields:
-        if "kaudit" in field.metadata:
-            return read_options(field.metadata["kaudit"])
+        if field.name == "origin" and "kaudit" in field.metadata:
+            return str(field.metadata["kaudit"])
     raise UsageError(
-        "these rows do not say what they were read from: keep the column topic of batches() or runs(), without an alias"
+        "these rows do not say what they were read from: keep the column origin of batches() or runs(), without an alias"
     )

@@ -1,15 +1,20 @@
-"""Options of the data sources, as text, and of the functions of `kaudit.spark`, as Python values."""
+"""Options of the data sources, as text, and of the functions of `kaudit.spark`, as Python values: those of an audit, and of reading.
+
+Options of an audit are those that kaudit/scanning/options.py declares, with their types, under the names that `kaudit.scan` has.
+"""
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert, field
+from msgspec.structs import fields
 
 from kaudit.errors import UsageError, suggestion
-from kaudit.scanning.options import Depth, ScanOptions, scan_options_of
+from kaudit.scanning.options import DECLARED, ScanOptions, scan_options_of
+from kaudit.source.option import milliseconds, parse_time
 from kaudit.source.uri import Uri, UrlError
 
 Time = datetime | str | int
@@ -17,126 +22,156 @@ Time = datetime | str | int
 
 
 class ReadOptions(Struct, frozen=True):
-    """What to read: `paths` as `kaudit scan` takes them; offsets and times (ms) are inclusive, None means unbounded.
+    """What to read: offsets and times (ms) are inclusive, None means unbounded; `audit` are options of the audit by name.
 
-    `partition_bytes`: bytes of segments that a task reads, about. `cut`: tasks may read parts of segments. `pushdown`: filters
-    of Spark choose segments before they are read. `digests`: chunks have what digests of their batches need.
-    `allow_incomplete`: what cannot be listed or read is left out, and no error.
+    `partition_bytes`: bytes of segments that a task reads, about. `pushdown`: filters of Spark choose segments before they are
+    read. `allow_incomplete`: what cannot be listed or read is left out, and no error.
     """
 
     paths: Sequence[str] = ()
-    topics: Sequence[str] = ()
-    partitions: Sequence[int] = ()
     first_offset: int | None = None
     last_offset: int | None = None
     since: int | None = None
     until: int | None = None
-    depth: str = Depth.CRC.value
-    log_start_offset: int | None = None
-    compacted_topics: Sequence[str] = ()
-    command_config: str | None = None
-    remote: str | None = None
-    remote_keys: Sequence[str] = ()
     partition_bytes: int | None = None
-    cut: bool = False
     pushdown: bool = False
-    digests: bool = False
     allow_incomplete: bool = False
+    audit: Mapping[str, Any] = field(default_factory=dict)
 
     def to_text(self) -> dict[str, str]:
         """Return the options of a data source."""
+        own = {name: getattr(self, name) for name in _OWN}
         return {
             name: json.dumps(value)
-            for name in self.__struct_fields__
-            if (value := getattr(self, name)) not in (None, ())
+            for name, value in {**own, **self.audit}.items()
+            if value is not None and value is not False and value != ()
         }
+
+    @property
+    def origin(self) -> str:
+        """What was read, as rows name it: the options as JSON, without those that leave out rows."""
+        more = {"allow_incomplete": True} if self.allow_incomplete else {}
+        return json.dumps({"paths": self.paths, **self.audit, **more})
 
     def scan_options(self, **audit: Any) -> ScanOptions:  # noqa: ANN401 - values of options
         """Return the options of an audit of what is read; `audit` are others, with the keywords of `kaudit.scan`."""
-        own = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _OF_READING}
-        return scan_options_of({**own, **audit})
+        return scan_options_of({"paths": self.paths, **self.audit, **audit})
 
 
-_OF_READING = (
-    "first_offset",
-    "last_offset",
-    "since",
-    "until",
-    "partition_bytes",
-    "cut",
-    "pushdown",
-    "allow_incomplete",
-)
-"""Options of reading. The others set the fields of ScanOptions with their names."""
-_NAMES = ReadOptions.__struct_fields__
-_TEXTS = ("paths", "topics", "compacted_topics", "remote_keys")
-_NUMBERS = ("partitions",)
-_TIMES = ("since", "until")
-_FLAGS = ("cut", "pushdown", "digests", "allow_incomplete")
-_PLAIN = ("depth", "command_config", "remote")
+_OWN: Mapping[str, Any] = {entry.name: entry.type for entry in fields(ReadOptions) if entry.name != "audit"}
+_DECLARED = {entry.keyword: entry for entry in DECLARED.values() if entry.option.name != "jobs"}
+_JUDGING = frozenset((
+    "producer_ids", "since", "until", "broker_version", "now", "zookeeper", "blocks", "metadata", "server_logs",
+    "client_logs", "state", "digests",
+))  # fmt: skip
+"""Options of how an audit goes about what was read. The others choose what is read."""
+OPTIONS: Mapping[str, Any] = {
+    **{name: entry.type for name, entry in _DECLARED.items()}, "compacted_topics": Sequence[str], **_OWN,
+}  # fmt: skip
+"""The type of every option."""
+READING = frozenset(OPTIONS) - _JUDGING | frozenset(_OWN)
+"""Names of the options of `batches`, `records` and `runs`."""
+AUDITING = frozenset(_JUDGING | {"allow_incomplete"})
+"""Names of the options of `findings`, `timelines` and `producers` of rows that were read before."""
+RESULTS = AUDITING | (READING - {"first_offset", "last_offset", "partition_bytes", "pushdown"})
+"""Names of their options where they read themselves."""
+_TIMES = ("since", "until", "now", "from_time", "to_time")
 
 
-def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Read the options of a data source, as JSON or as people write them: `topics` is `orders,payments` or a JSON list.
+def read_options(given: Mapping[str, Any], known: frozenset[str] = READING) -> ReadOptions:
+    """Check options, each a Python value or the text of one, as JSON or as people write it: `orders,payments`.
 
     `path`, which load() gives, is one more of `paths`.
 
     Raises:
-        UsageError: an option is not known, or its value is none.
+        UsageError: an option is not `known`, or its value is none.
 
     """
-    given: dict[str, Any] = {}
-    paths = [str(options["path"])] if "path" in options else []
-    for name, text in options.items():
-        known = next((entry for entry in _NAMES if entry == name.lower()), None)
-        if known is not None:
-            given[known] = _value(known, str(text))
-        elif name.lower() != "path":
-            raise UsageError(f"option {name}: there is none{suggestion(name.lower(), _NAMES)}")
-    given["paths"] = absolute([*paths, *given.get("paths", ())])
-    given["remote_keys"] = absolute(given.get("remote_keys", ()))
-    if given.get("remote") is not None:
-        (given["remote"],) = absolute([given["remote"]])
-    if not given["paths"] and given.get("remote") is None:
+    values: dict[str, Any] = {}
+    for asked, value in given.items():
+        name = asked.lower()
+        if name == "path":
+            values["paths"] = [str(value), *values.get("paths", ())]
+        elif name == "paths":
+            values["paths"] = [*values.get("paths", ()), *_value(name, value)]
+        elif value is not None:
+            name = checked_name(asked, known)
+            values[name] = _value(name, value)
+    for name, entry in _DECLARED.items():
+        if name in values and entry.option.is_path:
+            several = not isinstance(values[name], str)
+            values[name] = absolute(values[name]) if several else absolute([values[name]])[0]
+    values["paths"] = absolute(values.get("paths", ()))
+    if not values["paths"] and "remote" not in values:
         raise UsageError('nothing to read: give a path or URL, as in .load("hdfs://name-node/kafka-logs")')
-    if given.get("depth", Depth.CRC.value) not in {depth.value for depth in Depth}:
-        raise UsageError(f"option depth {given['depth']}: headers, crc or records")
-    return ReadOptions(**given)
-
-
-def _value(name: str, text: str) -> object:
+    own = {name: value for name, value in values.items() if name in _OWN}
+    options = ReadOptions(**own, audit={name: value for name, value in values.items() if name not in _OWN})
     try:
-        value = json.loads(text)
-    except ValueError:
-        value = text.split(",") if name in (*_TEXTS, *_NUMBERS) else text
-    if name in _PLAIN and isinstance(value, str):
-        return value
-    if name in _TEXTS:
-        return tuple(map(str, value if isinstance(value, list) else [value]))
+        options.scan_options()
+    except UsageError as error:
+        raise UsageError(f"option {error}") from None
+    return options
+
+
+def checked_name(asked: str, known: frozenset[str]) -> str:
+    """Return the name of an option, in lower case. Raises UsageError where it is not `known`."""
+    name = asked.lower()
+    if name in known:
+        return name
+    if name not in OPTIONS:
+        raise UsageError(f"option {asked}: there is none{suggestion(name, sorted(known))}")
+    if known is AUDITING:
+        raise UsageError(f"{asked}: given where the log is read, in batches() or runs()")
+    where = "findings, timelines and producers" if name in _JUDGING else "batches, records and runs"
+    raise UsageError(f"option {asked}: only {where} have it")
+
+
+def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - of the option's type
+    kind = OPTIONS[name]
+    many = get_origin(kind) is Sequence
+    if isinstance(value, str) and (many or value[:1] == '"'):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = value.split(",")
+    if many:
+        several = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+        value = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in several]
+        value = list(map(str, value)) if get_args(kind)[0] is str else value
+    elif isinstance(value, os.PathLike):
+        value = os.fspath(value)
     try:
         if name in _TIMES:
-            return time_ms(value)
-        if name in _FLAGS:
-            return {"true": True, "false": False}[str(value).lower()]
-        if name in _NUMBERS:
-            return tuple(map(int, value if isinstance(value, list) else [value]))
-        return int(value)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise UsageError(f"option {name} {text}: not a {'time' if name in _TIMES else 'valid value'}") from None
+            return time_ms(int(value) if isinstance(value, str) and value.isdecimal() else value)
+        typed = convert(value.lower() if kind is bool and isinstance(value, str) else value, kind, strict=False)
+        return tuple(typed) if many else getattr(typed, "value", typed)
+    except (UsageError, ValidationError, ValueError, TypeError):
+        what = "a time" if name in _TIMES else "a valid value"
+        raise UsageError(f"option {name} {value}: not {what}{_choices(kind)}") from None
+
+
+def _choices(kind: Any) -> str:  # noqa: ANN401 - a type
+    if not hasattr(kind, "__members__"):
+        return ""
+    *others, last = (each.value for each in kind)
+    return f": {', '.join(others)} or {last}"
 
 
 def time_ms(time: Time | None) -> int | None:
     """Return a time as ms since 1970.
 
     Raises:
-        ValueError: a text is not RFC 3339.
+        UsageError: a text is not RFC 3339.
+        TypeError: it is neither a time nor a text.
 
     """
-    if time is None or isinstance(time, int):
+    if time is None or (isinstance(time, int) and not isinstance(time, bool)):
         return time
-    parsed = datetime.fromisoformat(time) if isinstance(time, str) else time
-    parsed = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
-    return round(parsed.timestamp() * 1000)
+    if isinstance(time, datetime):
+        return milliseconds(time)
+    if isinstance(time, str):
+        return parse_time(time, "time")
+    raise TypeError
 
 
 def absolute(paths: Sequence[str]) -> tuple[str, ...]:
@@ -154,3 +189,26 @@ def absolute(paths: Sequence[str]) -> tuple[str, ...]:
 
 def _is_relative(path: str) -> bool:
     return Uri.parse(path).is_local and "://" not in path and not os.path.isabs(path)  # noqa: PTH117 - a text
+
+
+def merged(origins: Sequence[ReadOptions]) -> ReadOptions:
+    """Return the options by which all that several say is read: as if all paths had been given at once.
+
+    Raises:
+        UsageError: they say different things about what is read.
+
+    """
+    first = origins[0]
+    audit = dict(first.audit)
+    for name in {name for origin in origins for name in origin.audit}:
+        values: list[Any] = [origin.audit.get(name) for origin in origins]
+        if name in {"topics", "partitions"}:
+            audit[name] = tuple(sorted(set().union(*values))) if None not in values else None
+        elif any(value != values[0] for value in values):
+            raise UsageError(
+                f"these rows were read with different values of {name}: give all paths to one batches() or runs()"
+            )
+    paths = tuple(dict.fromkeys(path for origin in origins for path in origin.paths))
+    incomplete = any(origin.allow_incomplete for origin in origins)
+    known = {name: value for name, value in audit.items() if value is not None}
+    return ReadOptions(paths=paths, audit=known, allow_incomplete=incomplete)

@@ -13,15 +13,19 @@ from kaudit.errors import UsageError
 from kaudit.formats.sidefiles.indexes import TIME_ENTRY
 from kaudit.partition.batch_export import SegmentTask
 from kaudit.partition.job import Job
-from kaudit.reading.chunk_plan import ChunkSpec, cut
+from kaudit.reading.chunk_plan import ChunkSpec
 from kaudit.reading.chunk_reader import CHUNK_BYTES
+from kaudit.scanning.block_histories import BlockHistories, read_blocks
 from kaudit.scanning.findings import replicas_of
-from kaudit.scanning.plan import all_needs, find_input, plan_jobs
+from kaudit.scanning.found_blocks import ReadMetadata
+from kaudit.scanning.opened_state import OpenedState, open_state
+from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.plan import all_needs, audit_needs, find_evidence, find_input, plan_jobs, share_rate
 from kaudit.source.layout import Layout, PartitionDirectory, SegmentFile, list_snapshots
 from kaudit.source.schemes import filesystem, is_decoded_whole, open_segment
-from kaudit.source.uri import Uri
+from kaudit.source.uri import STDIN, Uri
 from kaudit.spark.options import ReadOptions
-from kaudit.spark.tasks import ByteRangeTask, PartitionHeader, ReadTask
+from kaudit.spark.tasks import ByteRangeTask, PartitionHeader, ReadTask, shards_of
 
 _SAVED_BYTES = 8 << 20
 """Loading what is saved of a segment costs at most about as much as reading so many bytes of a log."""
@@ -81,25 +85,8 @@ def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     wanted = max(cores * TASKS_PER_CORE, total // _REPLAYED_BYTES, len(groups) // _REPLAYED_PARTITIONS)
     shuffle_partitions = max(min(len(groups), wanted), 1)
     where = _assign(jobs, groups, shuffle_partitions)
-    return SparkPlan(list(_works(jobs, where, size, [job.ranges() for job in jobs])), shuffle_partitions, total)
-
-
-def share_chosen(jobs: Sequence[Job], options: ReadOptions, chosen: Chosen) -> Iterator[ReadTask]:
-    """Share the jobs among tasks for DataFrames: with their chunks, where the options say `cut`, else without."""
-    size = options.partition_bytes or task_bytes(sum(job.bytes for job in jobs), block_bytes(jobs))
-    where = [0] * len(jobs)
-    if options.cut and chosen == Chosen():
-        return _works(jobs, where, size, [job.ranges() for job in jobs])
-    pieces = [
-        [
-            part
-            for spec in job.in_pieces
-            if options.cut and chosen.has_segment(spec, _following(job, spec))
-            for part in cut(spec, job.chunk_bytes)
-        ]
-        for job in jobs
-    ]
-    return _works(jobs, where, size, pieces, whole=False)
+    shards = shards_of([job.directory for job in jobs], shuffle_partitions)
+    return SparkPlan(list(_works(jobs, where, shards, size)), shuffle_partitions, total)
 
 
 def _following(job: Job, spec: ChunkSpec) -> SegmentFile | None:
@@ -123,16 +110,14 @@ def _largest(sized: tuple[int, Sequence[int]]) -> int:
     return -sized[0]
 
 
-def _works(
-    jobs: Sequence[Job], where: Sequence[int], size: int, pieces: Sequence[Sequence[ChunkSpec]], *, whole: bool = True
-) -> Iterator[ReadTask]:
-    """Yield tasks that read the jobs' pieces. `whole`: these are all there is of the partitions."""
+def _works(jobs: Sequence[Job], where: Sequence[int], shards: Sequence[int], size: int) -> Iterator[ReadTask]:
+    """Yield tasks that read the ranges of the jobs."""
     work, filled = ReadTask([], []), 0
-    for job_index, (job, ranges) in enumerate(zip(jobs, pieces, strict=True)):
-        place = job.directory
-        key = place.topic, place.partition, place.replica
-        snapshots = [file.base_offset for file in list_snapshots(place)]
-        work.headers.append((where[job_index], PartitionHeader(job_index, job, len(ranges) if whole else None)))
+    for job_index, job in enumerate(jobs):
+        place, ranges = job.directory, job.ranges()
+        header = PartitionHeader(job_index, job, len(ranges), shards[job_index])
+        work.headers.append((where[job_index], header))
+        snapshots = [file.offset for file in list_snapshots(place)]
         for number, (spec, following) in enumerate(zip_longest(ranges, ranges[1:])):
             last = work.byte_ranges[-1] if work.byte_ranges else None
             beside = last is not None and last.job_index == job_index and last.spec.file == spec.file
@@ -140,7 +125,7 @@ def _works(
                 work.byte_ranges[-1] = replace(last, spec=replace(last.spec, stop=spec.stop))
             else:
                 inside = _of_segment(snapshots, place, spec.segment)
-                task = ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes, key, inside)
+                task = ByteRangeTask(job_index, where[job_index], number, spec, job.chunk_bytes, inside)
                 work.byte_ranges.append(task)
             filled += _SAVED_BYTES if spec.saved is not None else spec.bytes_to_read
             segment_ends = following is None or following.file != spec.file
@@ -238,26 +223,71 @@ def chosen_by(options: ReadOptions) -> Chosen:
     return Chosen(first_offset=options.first_offset, last_offset=options.last_offset, since=options.since)
 
 
-class InputPlan(Struct, frozen=True):
-    """What is read for DataFrames: the input's layout, each partition replica's job, and the segments by task."""
+class KnownInput(Struct, frozen=True):
+    """What an audit needs to know of its input beside the partitions' rows."""
 
+    options: ScanOptions
     layout: Layout
+    histories: BlockHistories
+
+
+class AuditPlan(Struct, frozen=True):
+    """An input that was listed, and the job of each partition replica."""
+
+    known: KnownInput
     jobs: Sequence[Job]
-    reads: Sequence[Sequence[SegmentRead]]
+    state: OpenedState | None = None
+
+    def share(self, cores: int) -> SparkPlan:
+        """Share the jobs among tasks."""
+        return share(share_rate(self.jobs, cores), cores)
 
 
-def plan_input(options: ReadOptions, chosen: Chosen) -> InputPlan:
-    """List the input once, and share its segments among tasks. Raises as find_input does.
+class ListedInput(Struct, frozen=True):
+    """An input that was listed for an audit, and what an earlier one saved of it."""
 
-    The jobs are those of an audit that may ask for anything.
+    options: ScanOptions
+    layout: Layout
+    state: OpenedState | None
+
+    def planned(self, read_metadata: ReadMetadata | None = None, *, everything: bool = False) -> AuditPlan:
+        """Plan the partitions. `everything`: their jobs are those of an audit that may ask for anything.
+
+        `read_metadata` reads replicas of __cluster_metadata, None: they are read here.
+        """
+        histories = read_blocks(self.options, self.layout, open_segment, read_metadata)
+        needs = all_needs if everything else audit_needs(self.options, self.layout, histories)
+        known = KnownInput(self.options, self.layout, histories)
+        return AuditPlan(known, plan_jobs(self.options, self.layout, needs), self.state)
+
+
+def listed_input(options: ScanOptions) -> ListedInput:
+    """List the input once, and read the logs of brokers and clients.
+
+    Raises:
+        NothingToAuditError, UnreadableInputError: as find_evidence.
+        UsageError: also for what tasks cannot read.
+
     """
+    if STDIN in options.paths:
+        raise UsageError("--engine spark: tasks elsewhere cannot read standard input (-); write it to a file")
+    options, layout = find_evidence(options)
+    if not layout.partitions:
+        raise UsageError("--engine spark: the inputs hold logs of brokers and clients alone; leave it out")
+    require_ranges(layout)
+    state = None if options.state is None else open_state(options.state, options, layout)
+    return ListedInput(options, layout, state)
+
+
+def segment_reads(options: ReadOptions, chosen: Chosen) -> tuple[Layout, list[list[SegmentRead]]]:
+    """List the input once, and share its segments among tasks that read each as a whole. Raises as find_input does."""
     asked = options.scan_options()
     layout = find_input(asked)
     require_ranges(layout)
     jobs = plan_jobs(asked, layout, all_needs)
-    reads = [read for number, job in enumerate(jobs) for read in _reads(job, number, options, chosen)]
+    reads = [read for number, job in enumerate(jobs) for read in _reads(job, number, chosen)]
     size = options.partition_bytes or task_bytes(sum(read.bytes for read in reads), block_bytes(jobs))
-    return InputPlan(layout, jobs, list(_grouped(reads, size)))
+    return layout, list(_grouped(reads, size))
 
 
 def require_ranges(layout: Layout) -> None:
@@ -270,7 +300,7 @@ def require_ranges(layout: Layout) -> None:
             )
 
 
-def _reads(job: Job, number: int, options: ReadOptions, chosen: Chosen) -> Iterator[SegmentRead]:
+def _reads(job: Job, number: int, chosen: Chosen) -> Iterator[SegmentRead]:
     directory = job.directory
     if not chosen.has(directory):
         return
@@ -282,9 +312,7 @@ def _reads(job: Job, number: int, options: ReadOptions, chosen: Chosen) -> Itera
         index = None
         if following is not None and chosen.since is not None:
             index = side_files.get(spec.file.name.removesuffix(".log") + _TIME_INDEX)
-        whole = SegmentTask(directory.topic, directory.partition, directory.replica, number, spec)
-        for part in cut(spec, job.chunk_bytes) if options.cut else (spec,):
-            yield SegmentRead(replace(whole, spec=part), index)
+        yield SegmentRead(SegmentTask(directory.topic, directory.partition, directory.replica, number, spec), index)
 
 
 def _grouped(reads: Sequence[SegmentRead], size: int) -> Iterator[list[SegmentRead]]:

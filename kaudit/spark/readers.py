@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
-from pyspark.sql.types import StructType
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.engines import local
@@ -25,15 +25,13 @@ from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
 from kaudit.spark.composition import FINDINGS_AT_ONCE, history_rows, incomplete, require_complete
-from kaudit.spark.options import ReadOptions
-from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, plan_input, share_chosen
+from kaudit.spark.options import RESULTS, ReadOptions, read_options
+from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, segment_reads
 from kaudit.spark.record_rows import record_rows
 from kaudit.spark.rows import batch_rows, run_rows
-from kaudit.spark.schemas import spark_schema, to_batches
-from kaudit.spark.tasks import CHUNKS, LAYOUT, ReadTask, prepare_worker, read_task, row
+from kaudit.spark.schemas import to_batches
+from kaudit.spark.tasks import prepare_worker
 
-_LAYOUT_PART, _TASK_PART = b"L", b"T"
-"""What the parts of a PartitionReader begin with."""
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -51,7 +49,7 @@ class ResultReader:
 
     def read(self, part: bytes) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is one
         """Audit and yield the rows."""
-        asked = self.options.scan_options(since_ms=self.options.since, until_ms=self.options.until, jobs=1)
+        asked = self.options.scan_options(since=self.options.since, until=self.options.until, jobs=1)
         if self.table == "findings":
             result = self._required(local.scan(asked, SilentProgress()))
             yield from to_batches("findings", map(finding_row, result.findings), FINDINGS_AT_ONCE)
@@ -98,10 +96,10 @@ class SegmentReader:
             UnreadableInputError: not all of the input could be listed, and the options do not allow that.
 
         """
-        plan = plan_input(self.options, self.chosen)
-        if plan.layout.unreadable and not self.options.allow_incomplete:
-            raise incomplete(plan.layout.unreadable)
-        return [pack(group) for group in plan.reads]
+        layout, reads = segment_reads(self.options, self.chosen)
+        if layout.unreadable and not self.options.allow_incomplete:
+            raise incomplete(layout.unreadable)
+        return [pack(group) for group in reads]
 
     def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
         """Read the segments of a task."""
@@ -110,41 +108,14 @@ class SegmentReader:
             yield from READERS[self.table](read, self.options)
 
 
-class PartitionReader:
-    """The layout of the input and the plan of each partition replica; with `cut` the chunks of its segments too."""
-
-    def __init__(self, options: ReadOptions) -> None:
-        self.options = options
-
-    def parts(self) -> list[bytes]:
-        """Return the layout, then what each task reads."""
-        plan = plan_input(self.options, chosen_by(self.options))
-        tasks = share_chosen(plan.jobs, self.options, chosen_by(self.options))
-        return [_LAYOUT_PART + pack(plan.layout), *(_TASK_PART + pack(task) for task in tasks)]
-
-    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
-        """Yield rows of CHUNKS."""
-        kind, data = part[:1], part[1:]
-        if kind == _LAYOUT_PART:
-            yield row(CHUNKS, 0, -1, "", -1, "", LAYOUT, -1, -1, 0, data)
-        else:
-            prepare_worker()
-            yield from read_task(unpack(data, ReadTask), open_segment)
+Reader = ResultReader | SegmentReader
 
 
-Reader = ResultReader | SegmentReader | PartitionReader
-
-
-def reader_of(table: str, options: ReadOptions) -> Reader:
-    """Return what plans and reads a table: batches, runs, records, findings, timelines, producers or partitions."""
-    if table == "partitions":
-        return PartitionReader(options)
-    return SegmentReader(table, options) if table in READERS else ResultReader(table, options)
-
-
-def columns_of(table: str, options: ReadOptions) -> StructType | str:
-    """Return the columns, with the options as metadata: what is made of these rows knows what they were read from."""
-    return CHUNKS if table == "partitions" else spark_schema(table, options.to_text())
+def reader_of(table: str, given: Mapping[str, Any]) -> Reader:
+    """Return what plans and reads a table: batches, runs, records, findings, timelines or producers. Raises UsageError."""
+    if table in READERS:
+        return SegmentReader(table, read_options(given))
+    return ResultReader(table, read_options(given, RESULTS))
 
 
 def read_parts(batches: Iterable[pa.RecordBatch], reader: Reader) -> Iterator[pa.RecordBatch]:
@@ -157,7 +128,7 @@ def read_parts(batches: Iterable[pa.RecordBatch], reader: Reader) -> Iterator[pa
 def read_batches(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """Yield a segment's valid batches. Raises OSError: Spark tries the task again, and says why the last attempt failed."""
     for _, batches in _pieces(read, options):
-        yield batch_rows(read.task, batches)
+        yield batch_rows(read.task, batches, options.origin)
 
 
 def read_records(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:
@@ -178,7 +149,7 @@ def read_runs(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatc
     outcome = read_range(read.task.spec)
     if isinstance(outcome, Failure) and not options.allow_incomplete:
         raise incomplete([outcome])
-    yield run_rows(read.task, [outcome])
+    yield run_rows(read.task, [outcome], options.origin)
 
 
 READERS: Mapping[str, Callable[[SegmentRead, ReadOptions], Iterator[pa.RecordBatch]]] = {

@@ -1,4 +1,4 @@
-"""What an audit on Spark reads beside its partitions, read in tasks: __transaction_state, feature levels, partitions once more."""
+"""What an audit on Spark reads, in tasks: partitions, and beside them __transaction_state, feature levels, partitions once more."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -6,6 +6,7 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
@@ -18,20 +19,42 @@ from kaudit.audits.coordinator.transaction_state_reader import (
 )
 from kaudit.audits.producer_ids.block_sources import BlockSource, read_metadata
 from kaudit.audits.sequences.rescan import Questions, Seen, rescan
+from kaudit.engines.rows import Rows
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
+from kaudit.reading.shuffle_codec import pack
 from kaudit.scanning.group_log_reading import read_group_log
 from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion
 from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.source.layout import PartitionDirectory, Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.jobs import ask_tasks, from_here
+from kaudit.spark.plan import SparkPlan
+from kaudit.spark.releases import by_number, frame_of
+from kaudit.spark.tasks import CHUNK_ORDER, CHUNKS, STEPS, Count, reading, replay
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _Answer = TypeVar("_Answer")
+
+
+def replayed_on(
+    spark: "SparkSession", plan: SparkPlan, keeps: Rows, attempts: int, count: Count | None = None
+) -> "DataFrame":
+    """Describe the reading of a log: plan -> read -> shuffle -> replay -> rows of STEPS; `attempts` and `count` as of `reading`."""
+    table = pa.table(
+        {
+            "task": pa.array(range(len(plan.works)), pa.int32()),
+            "work": pa.array((pack(work) for work in plan.works), pa.binary()),
+        }
+    )
+    open_source = from_here()
+    read = partial(reading, open_source=open_source, retries=attempts, count=count)
+    chunks = by_number(frame_of(spark, table), max(len(plan.works), 1), "task").mapInArrow(read, CHUNKS)
+    by_replica = by_number(chunks, plan.shuffle_partitions, "shuffle_partition").sortWithinPartitions(*CHUNK_ORDER)
+    return by_replica.mapInArrow(partial(replay, keeps=keeps, open_source=open_source), STEPS)
 
 
 class ReadingInTasks(Struct, frozen=True):

@@ -25,13 +25,12 @@ from kaudit.reading.chunk_reader import CHUNK_BATCHES, rows_of
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Outcome
 from kaudit.report.machine.tables import batch_columns
 from kaudit.source.layout import SegmentFile
-from kaudit.source.uri import KAFKA, Uri
-from kaudit.spark.schemas import milliseconds, to_batch, unplanned
+from kaudit.spark.schemas import milliseconds, to_batch
 
 NEEDED = (
     "topic", "partition", "replica", "segment", "position", "bytes", "base_offset", "last_offset", "magic", "leader_epoch",
     "crc", "max_timestamp", "producer_id", "producer_epoch", "first_sequence", "records", "attributes", "base_timestamp",
-    "control_type", "coordinator_epoch", "path", "segment_number", "log_start_offset", "clock_limit", "exact",
+    "control_type", "coordinator_epoch", "path", "segment_number", "log_start_offset", "clock_limit", "exact", "origin",
 )  # fmt: skip
 """What runs() needs of a row of `batches`."""
 _WHERE_NULL = {
@@ -45,8 +44,8 @@ _WHERE_NULL = {
 _RENAMED = {"size": "bytes", "base_sequence": "first_sequence", "record_count": "records"}
 
 
-def batch_rows(task: SegmentTask, batches: Batches) -> pa.RecordBatch:
-    """Return batches of a segment as rows of `batches`."""
+def batch_rows(task: SegmentTask, batches: Batches, origin: str) -> pa.RecordBatch:
+    """Return batches of a segment as rows of `batches`; `origin`: what was read."""
     spec, count = task.spec, len(batches)
     columns: dict[str, Any] = batch_columns(task, batches)
     columns |= {
@@ -59,6 +58,7 @@ def batch_rows(task: SegmentTask, batches: Batches) -> pa.RecordBatch:
         "log_start_offset": pa.array([spec.log_start_offset], pa.int64()).take(pa.array(np.zeros(count, np.int64))),
         "clock_limit": np.full(count, spec.latest_timestamp, np.int64),
         "exact": np.ones(count, bool),
+        "origin": pa.repeat(origin, count),
     }
     for name in ("topic", "replica", "segment"):
         columns[name] = pa.repeat(str(columns[name][0]) if count else "", count)
@@ -101,7 +101,7 @@ _RUN_COLUMNS = (
 )  # fmt: skip
 
 
-def run_rows(task: SegmentTask, outcomes: Sequence[Outcome]) -> pa.RecordBatch:
+def run_rows(task: SegmentTask, outcomes: Sequence[Outcome], origin: str) -> pa.RecordBatch:
     """Return the rows of a range of a segment: its chunk first, then by producer id and offset."""
     chunks = [outcome for outcome in outcomes if isinstance(outcome, ChunkRows)]
     runs = joined([chunk.runs for chunk in chunks]) if chunks else None
@@ -115,9 +115,11 @@ def run_rows(task: SegmentTask, outcomes: Sequence[Outcome]) -> pa.RecordBatch:
         "replica": pa.repeat(task.replica, total),
         "segment": pa.repeat(task.spec.file.name, total),
         "row": np.repeat([CHUNK, RUN, MARKER], counts),
+        "path": pa.repeat(task.spec.file.path, total),
         "segment_number": np.full(total, task.spec.segment),
         "first_position": np.full(total, first),
         "chunk": pa.array([pack_chunk(outcomes), *[None] * (total - 1)], pa.binary()),
+        "origin": pa.repeat(origin, total),
     }
     if runs is not None and markers is not None and total > 1:
         columns |= {name: _join(counts, runs[name], None) for name in _RUN_COLUMNS} | _of_markers(markers, counts, runs)
@@ -159,29 +161,20 @@ NO_STOP = -1
 """Of a chunk that cannot stand for its segment's bytes."""
 
 
-def batches_to_runs(rows: Iterator[pa.RecordBatch], paths: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+def batches_to_runs(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Reduce the rows of a task: those that lie side by side in a segment become one chunk.
 
     Rows that came twice count once. A chunk with batches whose rows do not hold the whole header has no `stop`: findings() reads
-    its segment again. `paths`: where the rows were read from, as their schema says.
-
-    Raises:
-        UsageError: a row was read from elsewhere, so that findings() would not be about it.
-
+    its segment again.
     """
-    roots = [Uri.parse(path) for path in paths]
     held: _Adjacent | None = None
-    for batch in rows:
-        for piece in _adjacent(batch):
-            file = Uri.parse(piece.task.spec.file.path)
-            if roots and not any(file.lies_in(root) or KAFKA in {file.scheme, root.scheme} for root in roots):
-                raise unplanned(file)
-            if held is not None and held.goes_on_with(piece):
-                held = held.with_next(piece)
-                continue
-            if held is not None:
-                yield held.rows()
-            held = piece
+    for piece in (piece for batch in rows for piece in _adjacent(batch)):
+        if held is not None and held.goes_on_with(piece):
+            held = held.with_next(piece)
+            continue
+        if held is not None:
+            yield held.rows()
+        held = piece
     if held is not None:
         yield held.rows()
 
@@ -189,8 +182,9 @@ def batches_to_runs(rows: Iterator[pa.RecordBatch], paths: Sequence[str] = ()) -
 class _Adjacent:
     """Batches of one segment that lie side by side."""
 
-    def __init__(self, task: SegmentTask, parts: list[Batches], *, exact: bool) -> None:
+    def __init__(self, task: SegmentTask, origin: str, parts: list[Batches], *, exact: bool) -> None:
         self.task = task
+        self.origin = origin
         self.parts = parts
         self.exact = exact
 
@@ -202,18 +196,19 @@ class _Adjacent:
     def goes_on_with(self, other: "_Adjacent") -> bool:
         return (
             self.task.spec.file.path == other.task.spec.file.path
+            and self.origin == other.origin
             and self._end == int(other.parts[0]["position"][0])
             and sum(map(len, self.parts)) < CHUNK_BATCHES
         )
 
     def with_next(self, other: "_Adjacent") -> "_Adjacent":
-        return _Adjacent(self.task, [*self.parts, *other.parts], exact=self.exact and other.exact)
+        return _Adjacent(self.task, self.origin, [*self.parts, *other.parts], exact=self.exact and other.exact)
 
     def rows(self) -> pa.RecordBatch:
         batches = concatenate(self.parts)
         spec, start, end = self.task.spec, int(batches["position"][0]), self._end
         where = ChunkRange(spec.segment, start, end, end if self.exact else NO_STOP)
-        return run_rows(self.task, [rows_of(spec, None, batches, [], where)])
+        return run_rows(self.task, [rows_of(spec, None, batches, [], where)], self.origin)
 
 
 def _adjacent(batch: pa.RecordBatch) -> Iterator[_Adjacent]:
@@ -232,9 +227,8 @@ def _adjacent(batch: pa.RecordBatch) -> Iterator[_Adjacent]:
     batches = batches_of_rows(rows)
     exact = rows.column("exact").to_numpy(zero_copy_only=False)
     for first, stop in _ranges(paths, positions, batches["size"]):
-        yield _Adjacent(
-            _task(rows.slice(first, 1).to_pylist()[0]), [batches[first:stop]], exact=bool(exact[first:stop].all())
-        )
+        row = rows.slice(first, 1).to_pylist()[0]
+        yield _Adjacent(_task(row), row["origin"], [batches[first:stop]], exact=bool(exact[first:stop].all()))
 
 
 def _ranges(paths: NDArray[Any], positions: NDArray[Any], sizes: NDArray[Any]) -> Iterator[tuple[int, int]]:

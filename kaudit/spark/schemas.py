@@ -1,22 +1,19 @@
 """Schemas of the DataFrames, from the table of columns: as Arrow and as Spark have them, and rows in them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
+from msgspec import Struct
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
-
-if TYPE_CHECKING:
-    pass
 
 _OURS = {error.__name__: error for error in (UsageError, NothingToAuditError, UnreadableInputError)}
 _LINE = re.compile(rf"kaudit\.errors\.({'|'.join(_OURS)}): (.*)")
@@ -39,13 +36,13 @@ def _field(table: str, name: str) -> pa.Field:
     return pa.field(name, _TYPES.get(kind) or getattr(pa, kind)(), nullable=name not in NEVER_NULL[table])
 
 
-def spark_schema(table: str, metadata: Mapping[str, str] | None = None) -> "StructType":
-    """Return the schema of a DataFrame; `metadata` goes with its first column, and stays with it through filters and joins."""
+def spark_schema(table: str, origin: str | None = None) -> "StructType":
+    """Return the schema of a DataFrame. The metadata of a column `origin` names the log too: it may have no row."""
     fields = list(from_arrow_schema(arrow_schema(table)))
     for number, field in enumerate(fields):
         about: dict[str, Any] = {"comment": DATAFRAME_COLUMNS[field.name].meaning}
-        if number == 0 and metadata is not None:
-            about["kaudit"] = dict(metadata)
+        if field.name == "origin":
+            about["kaudit"] = origin
         fields[number] = StructField(field.name, field.dataType, field.nullable, about)
     return StructType(fields)
 
@@ -117,23 +114,28 @@ def milliseconds(column: pa.Array) -> "np.ndarray[Any, np.dtype[np.int64]]":
     return numbers // 1000
 
 
-@contextmanager
-def errors_of_tasks() -> Iterator[None]:
-    """Raise again what kaudit raised in the body's tasks: Spark brings it to the driver as text."""
-    try:
-        yield
-    except PySparkException as error:
+def raise_own_errors() -> None:
+    """Let actions of Spark raise what kaudit raised in their tasks: Spark brings it to the driver as the text of a traceback."""
+    for name in ("pyspark.errors.exceptions.captured", "pyspark.sql.connect.client.core"):
+        module: Any = sys.modules.get(name)  # a session has loaded its own
+        if module is not None and not isinstance(module.convert_exception, _Converted):
+            module.convert_exception = _Converted(module.convert_exception)
+
+
+class _Converted(Struct, frozen=True):
+    """Spark's function that makes an exception of what the JVM or the server says, but for what is kaudit's own."""
+
+    spark: Callable[..., Exception]
+
+    def __call__(self, *given: object, **named: object) -> Exception:
+        error = self.spark(*given, **named)
         found = _LINE.findall(str(error))
-        if not found:
-            raise
-        name, text = found[-1]
-        raise _OURS[name](text) from error
+        return _OURS[found[-1][0]](found[-1][1]) if found else error
 
 
 def unplanned(*place: object) -> UsageError:
     """Return the error that rows are of none of the logs that were planned."""
     where = " ".join(str(part) for part in place)
     return UsageError(
-        f"{where}: rows of another log, or of one that has changed since they were read: give all paths to one batches() or runs(), "
-        "instead of joining the rows of several"
+        f"{where}: these rows are of no segment of the logs that they name, or it has changed since they were read"
     )

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from pyspark.sql import datasource as api
 from pyspark.sql.types import StructType
 
-from kaudit.spark.options import read_options, time_ms
+from kaudit.spark.options import time_ms
 from kaudit.spark.plan import Chosen
-from kaudit.spark.readers import Reader, SegmentReader, columns_of, reader_of
+from kaudit.spark.readers import Reader, SegmentReader, reader_of
+from kaudit.spark.schemas import spark_schema
 
 _SETS: Mapping[str, str] = {"topic": "topics", "partition": "partitions", "replica": "replicas", "segment": "segments"}
 _HAS_FILTERS = hasattr(api, "EqualTo")
@@ -30,13 +31,13 @@ class _LogSource(api.DataSource):
         """Return the name for `spark.read.format`."""
         return f"kaudit.{cls.table}"
 
-    def schema(self) -> StructType | str:
+    def schema(self) -> StructType:
         """Return the columns."""
-        return columns_of(self.table, read_options(self.options))
+        return spark_schema(self.table, reader_of(self.table, self.options).options.origin)
 
     def reader(self, schema: StructType) -> api.DataSourceReader:  # noqa: ARG002 - Spark's interface
         """Return what plans and reads."""
-        reader = reader_of(self.table, read_options(self.options))
+        reader = reader_of(self.table, self.options)
         pushes = isinstance(reader, SegmentReader) and reader.options.pushdown and _HAS_FILTERS
         return PushdownReader(reader) if pushes else SourceReader(reader)
 
@@ -75,12 +76,6 @@ class ProducerSource(_LogSource):
     """A row for each producer id of a partition replica, in one task as findings."""
 
     table = "producers"
-
-
-class PartitionSource(_LogSource):
-    """The plan of each partition replica: this is where findings() and its likes begin."""
-
-    table = "partitions"
 
 
 class SourceReader(api.DataSourceReader):
@@ -142,4 +137,4 @@ def _narrowed(chosen: Chosen, column: str, entry: Any) -> dict[str, Any]:  # noq
     return narrowed
 
 
-SOURCES = (BatchSource, RunSource, RecordSource, FindingSource, TimelineSource, ProducerSource, PartitionSource)
+SOURCES = (BatchSource, RunSource, RecordSource, FindingSource, TimelineSource, ProducerSource)

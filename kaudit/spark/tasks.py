@@ -6,12 +6,10 @@ Workers import this module by name, so kaudit must be installed where they run (
 """
 
 import gc
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from functools import cache, partial
 from itertools import chain, groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
@@ -25,42 +23,31 @@ from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.find_repeats import find_repeats
 from kaudit.partition.job import Job
 from kaudit.partition.replay import RowSink
-from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec, OpenSource, cut
-from kaudit.reading.chunk_rows import ChunkRows, Outcome
+from kaudit.reading.chunk_rows import Outcome
 from kaudit.reading.range_joining import join_ranges
-from kaudit.reading.range_reader import read_planned, read_range
-from kaudit.reading.segment import ByteRange
+from kaudit.reading.range_reader import read_planned
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure
 from kaudit.source.layout import PartitionDirectory
-from kaudit.spark.schemas import unplanned
 
 Batches = Iterator[pa.RecordBatch]
 ArrowMap = Callable[[Batches], Batches]
 
-KEY = ("topic", "partition", "replica")
-CHUNKS = (
-    "shuffle_partition int, job_index int, topic string, partition int, replica string, kind int, segment_number int, "
-    "place long, ranges int, data binary"
-)
-"""The layout of the input, the header of each partition replica, and what reading its ranges gave.
-
-`place` ascends within a segment, `ranges` is the number of ranges in a row. Chunks of the DataFrame `runs` know neither
-`shuffle_partition` nor `job_index`.
-"""
-LAYOUT, HEADER, CHUNK = range(3)
+CHUNKS = "shuffle_partition int, job_index int, kind int, segment_number int, place long, ranges int, data binary"
+"""The header of each partition replica, and what reading its ranges gave: `place` ascends within a segment, `ranges` is their number."""
+HEADER, CHUNK = range(2)
 """Kinds of these rows, in the order of a partition's rows."""
-CHUNK_ORDER = ("kind", "segment_number", "place")
-"""What a partition's rows are sorted by."""
+CHUNK_ORDER = ("job_index", "kind", "segment_number", "place")
+"""What the rows of a replaying task are sorted by."""
 STEPS = "shard int, job_index int, kind int, data binary, audit binary, kept binary"
 """What comes of partitions. Shard 0 is what all partitions together show, a topic partition has one of the others."""
-SCAN_WIDE, SHARDS = 0, 256
+SCAN_WIDE = 0
 WHOLE = -1
 """The job index of rows about the whole scan, before those of all partitions."""
-OUTLINE, LEFT_OUT, EVIDENCE, AUDIT, RESULT, FINDINGS = range(1, 7)
-"""Kinds of these rows; LAYOUT is one more."""
+PLANNED, OUTLINE, LEFT_OUT, EVIDENCE, AUDIT, RESULT, GROUPS, INCIDENTS, FINDINGS = range(9)
+"""Kinds of these rows."""
 _SLICE_BYTES = 256 << 20
 """What is kept of a large partition goes in slices: a row of Spark holds 2 GiB at most."""
 _ARROW_TYPES = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
@@ -83,9 +70,16 @@ def step(shard: int, job_index: int, kind: int, value: object = None) -> pa.Reco
     return row(STEPS, shard, job_index, kind, pack(value))
 
 
-def shard_of(directory: PartitionDirectory) -> int:
-    """Return the shard of a topic partition."""
-    return 1 + zlib.crc32(f"{directory.topic}-{directory.partition}".encode()) % SHARDS
+def shards_of(directories: Sequence[PartitionDirectory], shards: int) -> list[int]:
+    """Return the shard of each partition replica, 1 to `shards`: neighbours together, by bytes, in the order of findings."""
+    total = sum(directory.bytes for directory in directories) + len(directories)
+    found: list[int] = []
+    before, last = 0, None
+    for directory in directories:
+        key = directory.topic, directory.partition
+        found.append(found[-1] if key == last else 1 + before * shards // total)
+        before, last = before + directory.bytes + 1, key
+    return found
 
 
 @cache
@@ -112,11 +106,12 @@ ANSWERS = "number long, answer binary"
 
 
 class PartitionHeader(Struct, frozen=True):
-    """A partition replica to be replayed, and how many ranges of it will come; None: whatever a filter has left."""
+    """A partition replica to be replayed, and how many ranges of it will come."""
 
     job_index: int
     job: Job
-    ranges: int | None
+    ranges: int = 0
+    shard: int = 1
 
 
 class ByteRangeTask(Struct, frozen=True):
@@ -130,7 +125,6 @@ class ByteRangeTask(Struct, frozen=True):
     number: int
     spec: ChunkSpec
     chunk_bytes: int
-    key: tuple[str, int, str]
     snapshot_offsets: Sequence[int] = ()
 
 
@@ -154,7 +148,7 @@ class TransientReadError(OSError):
 Count = Callable[[Sequence[Outcome]], None]
 
 
-def reading(plan: Batches, open_source: OpenSource, retries: int, count: Count) -> Batches:
+def reading(plan: Batches, open_source: OpenSource, retries: int, count: Count | None) -> Batches:
     """Read, verify and compress the ranges of each row's work; yield rows of CHUNKS.
 
     A task that cannot read a file that is still there fails, `retries` times; then the range counts as unreadable. `count` is
@@ -180,12 +174,10 @@ def read_task(
     if work.version != __version__:
         raise VersionMismatchError(f"the driver runs kaudit {work.version}, this worker {__version__}")
     for shuffle_partition, header in work.headers:
-        place = header.job.directory
-        key = place.topic, place.partition, place.replica
-        yield row(CHUNKS, shuffle_partition, header.job_index, *key, HEADER, -1, -1, 0, pack(header))
+        yield row(CHUNKS, shuffle_partition, header.job_index, HEADER, -1, -1, 0, pack(header))
     for task in work.byte_ranges:
         read = partial(_outcomes, open_source=open_source, count=count, may_fail=may_fail)
-        number, mine = task.number, (task.shuffle_partition, task.job_index, *task.key)
+        number, mine = task.number, (task.shuffle_partition, task.job_index)
         for joined in join_ranges(map(read, cut(task.spec, task.chunk_bytes)), task.snapshot_offsets):
             yield row(CHUNKS, *mine, CHUNK, task.spec.segment, number, joined.ranges, pack_chunk(joined.outcomes))
             number += joined.ranges
@@ -219,144 +211,40 @@ class Replayed(Struct, frozen=True):
     given: Given | None = None
 
 
-class Chunk(NamedTuple):
-    """A row of CHUNKS, once it is known whose it is."""
-
-    segment: int
-    ranges: int | None
-    data: bytes
-
-
-def replay(rows: Batches, keeps: Rows, open_source: OpenSource, by: Sequence[str] = KEY) -> Batches:
-    """Replay partitions from rows of CHUNKS, sorted by the columns `by`, which say whose they are, and CHUNK_ORDER; yield STEPS.
-
-    What must be read twice of a partition is read here too.
-
-    Raises:
-        UsageError: rows are of a partition or a segment that was not planned: of another log, or the log has changed since.
-
-    """
+def replay(rows: Batches, keeps: Rows, open_source: OpenSource) -> Batches:
+    """Replay partitions from rows of CHUNKS, sorted by CHUNK_ORDER; yield STEPS. What must be read twice is read here too."""
     prepare_worker()
-    for _, own in groupby(chain.from_iterable(map(partial(_cells, by=by), rows)), key=lambda cells: cells[0]):
-        key, kind, first = next(own)
-        if kind == LAYOUT:
-            yield row(STEPS, SCAN_WIDE, WHOLE, LAYOUT, first.data)
-        elif kind == HEADER:
-            yield from _replayed(
-                unpack(first.data, PartitionHeader), (chunk for _, _, chunk in own), keeps, open_source
-            )
-        else:
-            assert first.ranges is None, "ranges came before their partition was opened"
-            raise unplanned("-".join(str(part) for part in key[:2]), f"({key[-1]})")
-
-
-def _cells(batch: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[list[object], int, Chunk]]:
-    columns = [batch.column(name) for name in ("kind", "segment_number", "ranges", "data", *by)]
-    for at in range(batch.num_rows):
-        kind, segment, ranges, data, *key = (column[at].as_py() for column in columns)
-        yield key, kind, Chunk(segment, ranges, data)
-
-
-def _replayed(header: PartitionHeader, chunks: Iterator[Chunk], keeps: Rows, open_source: OpenSource) -> Batches:
-    job, job_index, sink = header.job, header.job_index, keeps.make_sink()
-    if header.ranges is None:
-        replayed = replay_given(job, chunks, sink, open_source)
-    else:
-        feed = PartitionAssembler(job, sink, open_source)
+    for job_index, same in groupby(chain.from_iterable(map(_cells, rows)), key=lambda cells: cells[0]):
+        own = iter(same)
+        _, kind, _, packed = next(own)
+        assert kind == HEADER, f"job {job_index}: ranges came before their partition was opened"
+        header = unpack(packed, PartitionHeader)
+        sink = keeps.make_sink()
+        feed = PartitionAssembler(header.job, sink, open_source)
         missing = header.ranges
-        for chunk in chunks:
-            for outcome in unpack_chunk(chunk.data):
+        for *_, ranges, data in own:
+            for outcome in unpack_chunk(data):
                 feed.take(outcome)
-            missing -= chunk.ranges or 0
+            missing -= ranges
         assert missing == 0, f"job {job_index}: {missing} ranges did not arrive"
-        replayed = Replayed(feed.close())
-    if replayed is None:
-        yield step(SCAN_WIDE, job_index, LEFT_OUT)
-        return
+        yield from steps_of(header, Replayed(feed.close()), keeps, sink, open_source)
+
+
+def _cells(batch: pa.RecordBatch) -> Iterator[tuple[int, int, int, bytes]]:
+    columns = [batch.column(name) for name in ("job_index", "kind", "ranges", "data")]
+    for at in range(batch.num_rows):
+        job_index, kind, ranges, data = (column[at].as_py() for column in columns)
+        yield job_index, kind, ranges, data
+
+
+def steps_of(
+    header: PartitionHeader, replayed: Replayed, keeps: Rows, sink: RowSink | None, open_source: OpenSource
+) -> Batches:
+    """Yield the outline of a partition that was replayed, and its audit with what is kept of it."""
     part = replayed.partition
     find_repeats(part, open_source)
-    yield step(SCAN_WIDE, job_index, OUTLINE, part.outline())
-    shard, kept = shard_of(job.directory), pack(keeps.seal(part, sink))
+    yield step(SCAN_WIDE, header.job_index, OUTLINE, part.outline())
+    kept = pack(keeps.seal(part, sink))
     for start in range(0, len(kept), _SLICE_BYTES):
         audit = None if start else pack(replayed)
-        yield row(STEPS, shard, job_index, AUDIT, None, audit, kept[start : start + _SLICE_BYTES])
-
-
-def replay_given(job: Job, chunks: Iterator[Chunk], sink: RowSink | None, open_source: OpenSource) -> Replayed | None:
-    """Put a partition together; None where it has batches and no row of it was given: a filter left all of it out.
-
-    The result is that of reading the whole partition: a segment of which not every byte is covered by chunks is read again.
-    """
-    feed = PartitionAssembler(job, sink, open_source)
-    given: dict[int, Intervals] = {}
-    left_out = False
-    numbered = groupby(chunks, key=lambda chunk: chunk.segment)
-    waiting = next(numbered, None)
-    if waiting is None and job.in_pieces and _has_batches(job.plan, open_source):
-        return None
-    for spec in job.in_pieces:
-        outcomes: list[Outcome] = []
-        while waiting is not None and waiting[0] <= spec.segment:
-            if waiting[0] == spec.segment:  # a lower number: of a segment that is empty now
-                outcomes = _distinct(outcome for chunk in waiting[1] for outcome in unpack_chunk(chunk.data))
-            waiting = next(numbered, None)
-        given[spec.segment] = [(chunk.start, chunk.read_to) for chunk in outcomes if isinstance(chunk, ChunkRows)]
-        if not _covers(spec, outcomes):
-            before = _batches(outcomes)
-            outcomes = [read_range(part, open_source=open_source) for part in cut(spec, job.chunk_bytes)]
-            left_out = left_out or (spec.file.text is None and _batches(outcomes) > before)
-        for outcome in outcomes:
-            feed.take(outcome)
-    if waiting is not None:
-        raise unplanned(job.directory.name, f"segment {waiting[0]}")
-    return Replayed(feed.close(), given if left_out else None)
-
-
-def _distinct(outcomes: Iterator[Outcome]) -> list[Outcome]:
-    """Return outcomes in the order of the file; of chunks that came twice one, failures last."""
-    chunks: dict[tuple[int, int], ChunkRows] = {}
-    failures: list[Failure] = []
-    for outcome in outcomes:
-        if isinstance(outcome, ChunkRows):
-            known = chunks.setdefault((outcome.start, outcome.stop), outcome)
-            if _content(known) != _content(outcome):
-                raise unplanned(outcome.segment, f"bytes {outcome.start}..{outcome.stop}")
-        else:
-            failures.append(outcome)
-    return [*(chunks[key] for key in sorted(chunks)), *failures]
-
-
-def _content(chunk: ChunkRows) -> tuple[object, ...]:
-    return chunk.first_offset, chunk.last_offset, chunk.counts.batches, chunk.counts.records, chunk.counts.max_timestamp
-
-
-def _covers(spec: ChunkSpec, outcomes: Sequence[Outcome]) -> bool:
-    """Return whether chunks hold every byte of a segment, read as it is asked for; a failure to read is an outcome too."""
-    if any(isinstance(outcome, Failure) for outcome in outcomes):
-        return True
-    at = spec.start
-    for chunk in outcomes:
-        if not isinstance(chunk, ChunkRows) or chunk.start != at or chunk.stop != chunk.read_to:
-            return False
-        if chunk.decoded != spec.decode:
-            return False
-        at = chunk.read_to
-    return bool(outcomes) and at == spec.stop
-
-
-def _batches(outcomes: Sequence[Outcome]) -> int:
-    return sum(outcome.counts.batches for outcome in outcomes if isinstance(outcome, ChunkRows))
-
-
-def _has_batches(plan: Sequence[ChunkSpec], open_source: OpenSource) -> bool:
-    """Return whether a partition has a valid batch; damage alone cannot have been filtered out."""
-    for spec in plan:
-        try:
-            with closing(open_source(spec.file)) as source:
-                where = ByteRange(spec.start, spec.stop, spec.end)
-                for piece in stream_batches(source, where, expected_offset=spec.file.base_offset, verify=spec.verify):
-                    if len(piece.batches):
-                        return True
-        except OSError:
-            return False  # the audit says that it cannot be read
-    return False
+        yield row(STEPS, header.shard, header.job_index, AUDIT, None, audit, kept[start : start + _SLICE_BYTES])

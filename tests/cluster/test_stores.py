@@ -184,7 +184,7 @@ def test_dataframes_of_stores(request, logs, store, monkeypatch):
     # what Spark's tasks do, in this process: the functions of the tasks are all that reads
     fields = ("code", "fingerprint", "evidence", "file", "position", "message")
     expected = [{name: row[name] for name in fields} for row in in_process.scanned(logs)]
-    for runs in (in_process.runs_of(in_process.load("batches", url)), in_process.load("runs", url, cut="true")):
+    for runs in (in_process.runs_of(in_process.load("batches", url)), in_process.load("runs", url)):
         found = in_process.findings(runs, url)
         assert [{name: row[name] for name in fields} for row in found] == expected != []
 

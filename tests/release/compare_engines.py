@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
+from pyspark.sql import functions
 
 import kaudit
 import kaudit.spark as ks
@@ -43,6 +44,25 @@ def main():
             assert tables[0].num_rows == len(rows), path
             assert tables[0].equals(tables[1]), path
             sys.stdout.write(f"{path}: {len(rows)} findings of {batches.count()} batches\n")
+        if len(paths) > 1:
+            several_logs(spark, paths[:2])
+
+
+def several_logs(spark, paths):
+    """Rows of two logs in one DataFrame have the findings of both; rows of none of them fail the action in one line."""
+    first, second = (ks.batches(spark, path) for path in paths)
+    union = ks.runs(first.unionByName(second))
+    expected = [finding.fingerprint for finding in kaudit.scan(paths).findings]
+    found = ks.findings(union, allow_incomplete=True).select("fingerprint").collect()
+    assert [row.fingerprint for row in found] == expected
+    elsewhere = ks.findings(union.selectExpr("*").withColumn("path", functions.lit("/elsewhere.log")))
+    try:
+        elsewhere.collect()
+    except kaudit.UsageError as error:
+        assert str(error).startswith("/elsewhere.log: these rows are of no segment"), error
+        assert "\n" not in str(error), error
+    else:
+        raise AssertionError("rows of no log were passed over")
 
 
 main()

@@ -8,7 +8,7 @@ from kaudit.reading.unread_segments import Failure
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.source.schemes import open_segment
-from kaudit.spark.tasks import _covers, _distinct, _has_batches
+from kaudit.spark.given_rows import _covers, _distinct, _has_batches
 from tests.logs import Log, data
 
 SIZE = len(data(7, 0, 0).encode())

@@ -8,18 +8,31 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import kaudit.spark as ks
+from kaudit.engines import local
+from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
-from kaudit.scanning.options import Depth
+from kaudit.report.machine.tables import finding_row
+from kaudit.scanning.options import scan_options_of
 from kaudit.spark import frames
-from kaudit.spark.frames import _asked, _options_of, _read_options
-from kaudit.spark.options import ReadOptions, read_options
+from kaudit.spark.frames import _origin_of, _read_options
+from kaudit.spark.options import READING, ReadOptions
 from kaudit.spark.rows import NEEDED
 from kaudit.spark.schemas import spark_schema
 from kaudit.spark.sources import SOURCES
 from tests.recorded_calls import RecordedCalls
+from tests.spark.arrow_session import ArrowSession
+
+SAMPLES = Path("samples").absolute()
+
+
+def in_order(frame: Any) -> list[dict[str, Any]]:
+    """Its rows as Spark brings them to the driver, in the order of their partitions."""
+    rows: list[dict[str, Any]] = pa.concat_tables(frame.partitions()).to_pylist()
+    return rows
 
 
 @pytest.fixture
@@ -28,18 +41,9 @@ def session(monkeypatch) -> Any:
     return RecordedCalls("spark")
 
 
-def loaded(table: str, spark: str = "spark", *, cut: bool = False, **options: Any) -> str:
-    every = {
-        "paths": ["/logs"],
-        **options,
-        "depth": options.get("depth", "crc"),
-        "cut": cut,
-        "pushdown": False,
-        "digests": False,
-        "allow_incomplete": False,
-    }
-    given = ", ".join(f"{name}={json.dumps(value)!r}" for name, value in every.items())
-    return f"{spark}.read.format('kaudit.{table}').options({given}).load()"
+def loaded(table: str, **options: Any) -> str:
+    given = ", ".join(f"{name}={json.dumps(value)!r}" for name, value in {"paths": ["/logs"], **options}.items())
+    return f"spark.read.format('kaudit.{table}').options({given}).load()"
 
 
 @pytest.mark.parametrize("table", ["batches", "records", "runs"])
@@ -47,7 +51,7 @@ def test_a_table_is_a_data_source_with_the_options_that_were_given(session, tabl
     options = {"topics": ["a", "b"], "first_offset": 0, "depth": "headers"}
     function: Any = getattr(ks, table)
     assert repr(function(session, "/logs", **options)) == loaded(
-        table, topics=["a", "b"], first_offset=0, depth="headers"
+        table, first_offset=0, topics=["a", "b"], depth="headers"
     )
 
 
@@ -61,7 +65,7 @@ def test_a_table_is_a_data_source_with_the_options_that_were_given(session, tabl
     ],
 )
 def test_paths_are_one_or_many_texts_or_paths(paths, expected):
-    assert _read_options(paths, {}) == ReadOptions(paths=expected)
+    assert _read_options(paths, {}, READING) == ReadOptions(paths=expected)
 
 
 def test_an_option_that_is_none_is_not_given_and_times_become_ms():
@@ -75,8 +79,9 @@ def test_an_option_that_is_none_is_not_given_and_times_become_ms():
         "log_start_offset": 0,
         "depth": None,
     }
-    assert _read_options("/logs", given) == ReadOptions(
-        paths=("/logs",), partitions=(0, 3), first_offset=0, since=1000, until=2000, log_start_offset=0
+    audit = {"partitions": (0, 3), "log_start_offset": 0}
+    assert _read_options("/logs", given, READING) == ReadOptions(
+        paths=("/logs",), first_offset=0, since=1000, until=2000, audit=audit
     )
 
 
@@ -84,108 +89,95 @@ def frame(*fields: Any) -> Any:
     return SimpleNamespace(schema=SimpleNamespace(fields=list(fields)))
 
 
-def column(**metadata: Any) -> Any:
-    return SimpleNamespace(metadata=metadata)
+def column(name: str, **metadata: Any) -> Any:
+    return SimpleNamespace(name=name, metadata=metadata)
+
+
+ORIGIN = column("origin", comment="what was read", kaudit='{"paths": ["/logs"]}')
 
 
 def test_rows_say_what_they_were_read_from():
-    known = column(comment="a topic", kaudit={"paths": '["/logs"]', "cut": "true"})
-    assert _options_of(frame(column(), known)) == ReadOptions(paths=("/logs",), cut=True)
-    with pytest.raises(UsageError, match="do not say what they were read from: keep the column topic"):
-        _options_of(frame(column(), column(comment="a topic")))
+    assert _origin_of(frame(column("topic"), ORIGIN)) == '{"paths": ["/logs"]}'
+    with pytest.raises(UsageError, match="do not say what they were read from: keep the column origin"):
+        _origin_of(frame(column("topic"), column("origin", comment="what was read")))
 
 
-def test_options_of_paths_are_those_of_reading_and_of_judging():
-    """Times choose findings, not what is read."""
-    options = {
-        "topics": ["orders"],
-        "depth": "records",
-        "since": "1970-01-01T00:00:01Z",
-        "until": 2000,
-        "now": datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC),
-        "producer_ids": [7],
-        "broker_version": "3.9",
-        "allow_incomplete": True,
-    }
-    session: Any = None
-    read, asked, allow_incomplete = _asked(session, "/logs", dict(options))
-    assert read == ReadOptions(paths=("/logs",), topics=("orders",), depth="records")
-    assert (list(asked.paths), list(asked.topics), asked.depth) == (["/logs"], ["orders"], Depth.RECORDS)
-    assert (asked.since_ms, asked.until_ms, asked.now_ms) == (1000, 2000, 3000)
-    assert (asked.producer_ids, asked.broker_version, allow_incomplete) == ([7], "3.9", True)
-    assert _asked(session, "/logs", {})[2] is False
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"topics": ["x07-old-epoch-after-expiry"], "depth": "records"},
+        {"since": "2021-01-01T00:00:00Z", "now": datetime(2030, 1, 1, tzinfo=UTC), "broker_version": "2.8.2"},
+        {"server_logs": [str(SAMPLES / "server.log.1")]},
+    ],
+)
+def test_findings_of_paths_are_those_of_a_scan_with_the_same_options(options):
+    """Spark's part is done in this process."""
+    session: Any = ArrowSession()
+    for sample in ("zombie", "duplicates"):
+        if "topics" in options and sample != "zombie":
+            continue
+        path = SAMPLES / sample
+        rows: Any = ks.findings(session, path, allow_incomplete=True, **options)
+        expected = local.scan(scan_options_of({**options, "paths": [str(path)]}), SilentProgress()).findings
+        assert in_order(rows) == [finding_row(finding) for finding in expected]
+
+
+def test_what_was_saved_of_an_earlier_audit_is_not_read_again(tmp_path):
+    session: Any = ArrowSession()
+    path, state = str(SAMPLES / "duplicates"), str(tmp_path / "state")
+    expected = local.scan(scan_options_of({"paths": [path]}), SilentProgress()).findings
+    for _ in range(2):
+        rows: Any = ks.findings(session, path, state=state)
+        assert in_order(rows) == [finding_row(finding) for finding in expected]
+    result = local.scan(scan_options_of({"paths": [path], "state": state}), SilentProgress())
+    assert result.state is not None
+    assert (result.state.new, result.state.read_again, result.state.unchanged > 0) == (0, 0, True)
+
+
+def test_a_path_that_is_not_there_is_said_where_it_is_given():
+    session: Any = ArrowSession()
+    with pytest.raises(UsageError, match=r"^no such file or directory: /no/such/place$"):
+        ks.findings(session, "/no/such/place")
 
 
 def test_rows_take_options_of_judging_alone():
-    rows = frame(column(kaudit={"paths": '["/logs"]'}))
-    read, asked, allow_incomplete = _asked(rows, None, {"producer_ids": [7]})
-    assert (read.paths, asked.producer_ids, allow_incomplete) == (("/logs",), [7], False)
-    with pytest.raises(UsageError, match=r"^depth, topics: given where the log is read, in batches\(\) or runs\(\)$"):
-        _asked(rows, None, {"topics": ["orders"], "depth": "crc", "now": 1})
+    rows: Any = frame(column("topic"), ORIGIN)
+    with pytest.raises(UsageError, match=r"^topics: given where the log is read, in batches\(\) or runs\(\)$"):
+        ks.findings(rows, topics=["orders"], now=1)
+    with pytest.raises(UsageError, match=r"^option produce_ids: there is none; did you mean producer_ids"):
+        ks.findings(rows, produce_ids=[7])
 
 
 def test_runs_of_batches_need_all_of_their_columns(monkeypatch):
-    schema = SimpleNamespace(fields=[column(kaudit={"paths": '["/logs"]'})])
+    schema = SimpleNamespace(fields=[ORIGIN])
     given: Any = RecordedCalls("batches", columns=(*NEEDED, "more"), schema=schema)
     asked = repr(ks.runs(given))
     names = ", ".join(map(repr, NEEDED))
-    assert asked.startswith(f"batches.select({names}).mapInArrow(functools.partial(<function batches_to_runs")
-    assert asked.endswith(f", {spark_schema('runs', {'paths': json.dumps(['/logs'])})!r})")
+    assert asked.startswith(f"batches.select({names}).mapInArrow(<function batches_to_runs")
+    assert asked.endswith(f", {spark_schema('runs', ORIGIN.metadata['kaudit'])!r})")
     lacking: Any = RecordedCalls("batches", columns=NEEDED[2:])
     with pytest.raises(UsageError) as raised:
         ks.runs(lacking)
     assert str(raised.value) == f"runs() needs all columns of batches(): {NEEDED[0]}, {NEEDED[1]} missing"
 
 
-KEY = "'topic', 'partition', 'replica'"
-PLAN = loaded("partitions", cut=True)
-BY_PARTITION = f".repartition({KEY}).sortWithinPartitions({KEY}, 'kind', 'segment_number', 'place').mapInArrow("
-BY_SHARD = ".repartition('shard').sortWithinPartitions('shard', 'job_index', 'kind').mapInArrow("
-IN_ONE_TASK = ".repartition(1).sortWithinPartitions('shard', 'job_index', 'kind').mapInArrow("
-
-
-def steps(made: str, plan: str) -> list[str]:
-    """The names of the functions that a chain's steps run, as it exchanges rows between them."""
-    assert made.startswith(f"{plan}{BY_PARTITION}")
-    exchanges = (BY_PARTITION, BY_SHARD, IN_ONE_TASK)
-    pattern = "|".join(map(re.escape, exchanges))
-    functions = re.split(pattern, made.removeprefix(plan))[1:]
-    return [
-        re.split(r"[ (]", text.replace("functools.partial(", "").replace("<function ", ""), maxsplit=1)[0]
-        for text in functions
-    ]
-
-
-def test_findings_are_made_in_tasks_and_joined_to_incidents_in_one(session):
-    made = repr(ks.findings(session, "/logs", allow_incomplete=True))
-    assert steps(made, PLAN) == ["replay", "Evidence", "make_findings", "WithIncidents"]
-    assert made.count(BY_SHARD) == 2
-    assert made.count(IN_ONE_TASK) == 1
-    assert made.endswith(f"WithIncidents(allow_incomplete=True), {spark_schema('findings')!r})")
-
-
-@pytest.mark.parametrize("table", ["timelines", "producers"])
-def test_histories_are_made_where_findings_are_and_read_nothing_again(session, table):
-    function: Any = getattr(ks, table)
-    made = repr(function(session, "/logs"))
-    assert steps(made, PLAN) == ["replay", "Evidence", "Histories"]
-    assert made.count("load()") == 1
-    assert f"Histories(table='{table}'" in made
-    assert made.endswith(f", {spark_schema(table)!r})")
-
-
-def test_of_runs_the_chunks_join_the_plan(session):
-    schema = SimpleNamespace(fields=[column(kaudit={"paths": '["/logs"]'})])
-    given: Any = RecordedCalls("runs", schema=schema)
-    plan = (
-        loaded("partitions", "runs.sparkSession") + ".unionByName(runs.where('chunk is not null')"
-        f".selectExpr({KEY}, '2 as kind', 'segment_number', 'first_position as place', 'chunk as data'), allowMissingColumns=True)"
-    )
-    assert steps(repr(ks.findings(given)), plan) == ["replay", "Evidence", "make_findings", "WithIncidents"]
+def test_rows_of_runs_meet_the_plan_of_the_logs_they_name_and_are_read_once(monkeypatch):
+    monkeypatch.setattr(frames, "_parallelism", lambda _: 2)
+    monkeypatch.setattr(frames, "frame_of", lambda *_: "ORIGINS")
+    monkeypatch.setattr(frames, "by_number", lambda rows, count, column: rows.moved(count, column))
+    given: Any = RecordedCalls("runs", schema=SimpleNamespace(fields=[ORIGIN]))
+    made = repr(ks.findings(given, allow_incomplete=True))
+    names = "note_origins", "plan_origins", "replay_given", "Evidence", "make_findings", "join_incidents", "FindingRows"
+    assert list(re.findall(r"mapInArrow\((?:functools.partial\()?(?:<function )?(\w+)", made)) == list(names)
+    assert made.count(".moved(9, 'shard').sortWithinPartitions('shard', 'job_index', 'kind')") == 4
+    assert made.count("runs.where('chunk is not null')") == made.count("repartition(8, 'topic', 'partition').map") == 1
+    assert made.count(".unionByName('ORIGINS')") == 1
+    assert made.endswith(f"FindingRows(allow_incomplete=True), {spark_schema('findings')!r})")
 
 
 @pytest.mark.parametrize("table", ["batches", "runs", "records"])
 def test_a_data_source_has_the_schema_of_its_table_and_says_what_it_reads(table):
     (source,) = (source for source in SOURCES if source.name() == f"kaudit.{table}")
     options = {"path": "/logs", "topics": "orders"}
-    assert source(options).schema() == spark_schema(table, read_options(options).to_text())
+    assert source(options).schema() == spark_schema(table, '{"paths": ["/logs"], "topics": ["orders"]}')

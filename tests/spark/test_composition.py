@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql.types import StructType
 
 from kaudit import __version__
 from kaudit.engines import local
@@ -22,11 +21,10 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.rows import batches_to_runs
 from kaudit.spark.schemas import arrow_schema, milliseconds, to_batch, to_batches
-from kaudit.spark.sources import PartitionSource
 from tests.engines.faulty_logs import FAULTS, duplicates, healthy
 from tests.logs import BASE_TIMESTAMP, Log, data
 from tests.reading.test_range_joining import plain
-from tests.spark.in_process import asked, findings, histories, joined, load, runs_of, scanned, sorted_rows
+from tests.spark.in_process import Steps, findings, histories, joined, load, planned, replayed_works, runs_of, scanned
 
 SAMPLES = ["committed-offsets", "compacted", "consumed-offsets", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
            "replicas", "side-files", "tiered", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
@@ -177,15 +175,13 @@ def test_a_chunk_is_read_back_only_as_what_it_is(tmp_path):
 
 def test_a_segment_that_is_gone_is_no_clean_verdict(tmp_path):
     healthy(tmp_path / "orders-0")
-    reader = PartitionSource({"path": str(tmp_path), "cut": "true"}).reader(StructType())
-    planned = reader.partitions()
+    known, plan = planned(tmp_path)
     newest = max((tmp_path / "orders-0").glob("*.log"))
     newest.unlink()
-    rows = [batch for task in planned for batch in reader.read(task)]
-    options = asked([tmp_path])
+    rows = Steps([known, *replayed_works(plan.works)], plan.shuffle_partitions)
     with pytest.raises(UnreadableInputError, match=rf"{newest}: No such file.*allow_incomplete=True"):
-        joined(sorted_rows(rows), options, allow_incomplete=False)
-    found = [row for batch in joined(sorted_rows(rows), options) for row in batch.to_pylist()]
+        joined(rows, allow_incomplete=False)
+    found = [row for batch in joined(rows) for row in batch.to_pylist()]
     assert "error" not in {row["severity"] for row in found}
 
 
@@ -202,17 +198,47 @@ def one_log(directory, topic, producer_id):
 
 
 @pytest.mark.parametrize("topic", ["orders", "payments"])
-def test_rows_of_two_logs_are_no_rows_of_the_first(tmp_path, topic):
-    """What Spark's union gives: the schema, and so the plan, of the first log, and the rows of both."""
+@pytest.mark.parametrize("table", ["batches", "runs"])
+def test_rows_of_two_logs_have_the_findings_of_both(tmp_path, topic, table):
+    """What Spark's union gives: the schema of the first log, and the rows of both."""
     first, second = one_log(tmp_path / "a", "orders", 1), one_log(tmp_path / "b", topic, 2)
-    with pytest.raises(UsageError, match=r"b/.*: rows of another log.*give all paths to one batches\(\) or runs\(\)"):
-        list(batches_to_runs(iter([*load("batches", first), *load("batches", second)]), [str(first)]))
-    of_second = runs_of(load("batches", second))
-    if topic != "orders":  # rows of runs do not say where their segment lies
-        with pytest.raises(UsageError, match=r"payments-0 .*: rows of another log"):
-            findings([*runs_of(load("batches", first)), *of_second], first)
-    both = findings(runs_of(load("batches", first, second)), first, second)
-    assert {row["producer_id"] for row in both} >= {1, 2}
+    rows = [batch for log in (first, second) for batch in load(table, log)]
+    found = findings(runs_of(rows) if table == "batches" else rows, first)
+    assert found == scanned(first, second)
+    assert {row["producer_id"] for row in found} >= {1, 2}
+
+
+def test_rows_of_a_log_appended_month_by_month_have_its_findings(tmp_path):
+    log = Log()
+    for sequence in (0, 1, 5, 6, 9):
+        log.append(data(1, 0, sequence))
+    directory = log.write(tmp_path / "orders-0", segment_starts=(2, 4))
+    newest = max(directory.glob("*.log"))
+    content = newest.read_bytes()
+    newest.unlink()
+    november = runs_of(load("batches", tmp_path))
+    newest.write_bytes(content)
+    december = runs_of(load("batches", tmp_path, first_offset=4))
+    assert findings([*november, *december]) == scanned(tmp_path) != []
+
+
+def test_rows_read_before_the_first_segments_were_removed_are_put_where_they_belong(tmp_path):
+    log = Log()
+    for sequence in (0, 1, 5, 6, 9):
+        log.append(data(1, 0, sequence))
+    directory = log.write(tmp_path / "orders-0", segment_starts=(2, 4))
+    rows = runs_of(load("batches", tmp_path, first_offset=2))
+    min(directory.glob("*.log")).unlink()
+    assert findings(rows) == scanned(tmp_path) != []
+
+
+def test_rows_that_were_read_in_different_ways_are_no_input(tmp_path):
+    log = one_log(tmp_path / "a", "orders", 1)
+    rows = [*load("runs", log), *load("runs", log, depth="records")]
+    with pytest.raises(
+        UsageError, match=r"^these rows were read with different values of depth: give all paths to one"
+    ):
+        findings(rows)
 
 
 def test_two_different_chunks_of_the_same_bytes_are_not_of_one_segment(tmp_path):
@@ -222,8 +248,18 @@ def test_two_different_chunks_of_the_same_bytes_are_not_of_one_segment(tmp_path)
         log.append(data(2, 0, sequence))
     log.write(second / "orders-0")
     rows = [*runs_of(load("batches", first)), *runs_of(load("batches", second))]
-    with pytest.raises(UsageError, match="rows of another log"):
-        findings(rows, first)
+    with pytest.raises(UsageError, match="these rows are of no segment of the logs that they name"):
+        findings(
+            [
+                batch.set_column(
+                    batch.schema.get_field_index("path"),
+                    "path",
+                    rows[0].column("path").take(pa.array([0] * batch.num_rows)),
+                )
+                for batch in rows
+            ],
+            first,
+        )
 
 
 def test_rows_of_a_segment_that_is_gone_since_are_not_passed_over(tmp_path):
@@ -234,5 +270,8 @@ def test_rows_of_a_segment_that_is_gone_since_are_not_passed_over(tmp_path):
     rows = runs_of(load("batches", tmp_path))
     for segment in sorted(directory.glob("*.log"))[-2:]:
         segment.unlink()
-    with pytest.raises(UsageError, match=r"orders-0 segment .*has changed since"):
+    with pytest.raises(
+        UsageError,
+        match=r"orders-0/.*\.log: these rows are of no segment of the logs that they name, or it has changed since",
+    ):
         findings(rows, tmp_path)

@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.errors import UnreadableInputError, UsageError
 from tests.failing_reads import counted_reads
-from tests.spark.in_process import asked, joined, load, made_histories, plan_of, runs_of
+from tests.spark.in_process import joined, load, made_histories, replayed, runs_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,15 +22,15 @@ def rows(batches):
 
 
 def findings_of_batches(path):
-    return rows(joined(plan_of(runs_of(load("batches", path)), path), asked([path]), allow_incomplete=False))
+    return rows(joined(replayed(runs_of(load("batches", path)), path), allow_incomplete=False))
 
 
 def findings_of_logs(path):
-    return rows(joined(plan_of(None, path), asked([path]), allow_incomplete=False))
+    return rows(joined(replayed(None, path), allow_incomplete=False))
 
 
 def findings_of_runs(path):
-    return rows(joined(plan_of(load("runs", path), path), asked([path]), allow_incomplete=False))
+    return rows(joined(replayed(load("runs", path), path), allow_incomplete=False))
 
 
 def table(name):

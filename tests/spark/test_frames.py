@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions
 
 import kaudit
 import kaudit.spark as ks
@@ -14,7 +15,7 @@ from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
 from tests.engines.conftest import as_reported
-from tests.engines.faulty_logs import FAULTS
+from tests.engines.faulty_logs import FAULTS, duplicates
 from tests.spark.in_process import histories, load
 
 pytestmark = pytest.mark.jvm
@@ -45,8 +46,54 @@ def test_findings_of_runs_of_batches_are_those_of_scan(spark, logs, scanned):
 
 def test_timelines_of_a_path_are_those_of_tasks(spark, logs):
     found = ks.timelines(spark, logs).toArrow().to_pylist()
-    expected = histories("timelines", load("runs", logs), logs)
-    assert sorted(map(str, found)) == sorted(map(str, expected))
+    assert found == histories("timelines", load("runs", logs), logs)
+
+
+def test_rows_of_several_logs_joined_by_union_or_appended_to_a_table_have_the_findings_of_all(spark, logs, tmp_path):
+    """Both have the schema, and its metadata, of the first alone."""
+    other = duplicates(tmp_path / "payments" / "payments-0").parent
+    expected = local.scan(ScanOptions([str(logs), str(other)]), SilentProgress()).findings
+    months = [ks.batches(spark, log) for log in (logs, other)]
+    union = months[0].unionByName(months[1])
+    assert ks.findings(ks.runs(union)).toArrow().to_pylist() == [finding_row(finding) for finding in expected]
+    for rows in months:
+        rows.write.mode("append").parquet(str(tmp_path / "table"))
+    table = spark.read.parquet(str(tmp_path / "table"))
+    assert ks.findings(ks.runs(table)).toArrow().to_pylist() == [finding_row(finding) for finding in expected]
+
+
+def test_what_a_filter_leaves_has_its_findings_and_no_others(spark, logs, scanned):
+    rows = ks.batches(spark, logs).where("partition in (1, 2)").repartition(5)
+    found = ks.findings(ks.runs(rows)).toArrow().to_pylist()
+    assert found == [finding_row(finding) for finding in scanned.findings if finding.partition in {1, 2}] != []
+
+
+def test_a_row_that_no_log_has_fails_the_action_in_one_sentence(spark, logs):
+    rows = ks.batches(spark, logs).withColumn("path", functions.concat(functions.lit("/elsewhere"), "path"))
+    found = ks.findings(ks.runs(rows))
+    for action in (found.collect, found.count, found.toArrow):
+        with pytest.raises(kaudit.UsageError, match=r"^/elsewhere/\S+\.log: these rows are of no segment [^\n]*$"):
+            action()
+
+
+def test_what_cannot_be_read_fails_an_action_in_one_line(spark):
+    for rows in (ks.batches(spark, "/no/such/place"), spark.read.format("kaudit.findings").load("/no/such/place")):
+        with pytest.raises(kaudit.UsageError, match=r"^no such file or directory: /no/such/place$"):
+            rows.collect()
+    with pytest.raises(kaudit.UsageError, match=r"^option topc: there is none; did you mean topics"):
+        spark.read.format("kaudit.findings").option("topc", "orders").load("/no/such/place")
+
+
+def test_stages_have_as_many_tasks_as_there_is_work(spark, logs):
+    """And not the 200 that Spark's exchanges have by themselves."""
+    session = spark.newSession()
+    tracker, context = session.sparkContext.statusTracker(), session.sparkContext
+    context.setJobGroup("counted", "findings", interruptOnCancel=True)
+    assert ks.findings(session, RETRIES, allow_incomplete=True).count() >= 0
+    context.setLocalProperty("spark.jobGroup.id", None)
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("counted")]
+    stages = [tracker.getStageInfo(stage) for stage in {stage for job in jobs for stage in job.stageIds}]
+    assert max(stage.numTasks for stage in stages if stage is not None) <= 4
 
 
 def test_kaudit_scan_on_a_session(spark, logs, scanned):
@@ -99,6 +146,8 @@ def test_columns_are_typed_and_documented(spark, logs):
 
 def test_nothing_is_read_before_an_action(spark):
     ks.producers(ks.runs(ks.batches(spark, "/no/such/place", since=datetime(2026, 1, 1, tzinfo=UTC))))
+    with pytest.raises(kaudit.UsageError, match=r"^no such file or directory: /no/such/place$"):
+        ks.findings(spark, "/no/such/place")  # listed at once
     wrong: Any = {"topic": ["orders"]}
     with pytest.raises(kaudit.UsageError, match="did you mean topics"):
         ks.batches(spark, "/no/such/place", **wrong)

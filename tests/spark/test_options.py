@@ -1,12 +1,15 @@
 """Options of a data source as Spark passes them on: texts, as people or JSON write them."""
 
+import json
 import os
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from kaudit.errors import UsageError
-from kaudit.spark.options import read_options, time_ms
+from kaudit.scanning.options import DECLARED
+from kaudit.spark import frames
+from kaudit.spark.options import AUDITING, READING, RESULTS, read_options, time_ms
 
 
 @pytest.mark.parametrize(("name", "text", "value"), [
@@ -19,18 +22,56 @@ from kaudit.spark.options import read_options, time_ms
     ("partitions", "[3, 4]", (3, 4)),
     ("since", "2026-11-21T06:00:00Z", 1_795_240_800_000),
     ("until", "1795240800000", 1_795_240_800_000),
-    ("cut", "false", False),
-    ("cut", "True", True),
+    ("pushdown", "false", False),
+    ("pushdown", "True", True),
+    ("compacted", "true", True),
     ("depth", "records", "records"),
+    ("layout", "{topic}/p{partition}", "{topic}/p{partition}"),
+    ("log_start_offset", "7", 7),
+    ("max_bytes_per_second", "1000", 1000),
+    ("from_time", "1970-01-01T00:00:01Z", 1000),
+    ("compacted_topics", "a*,b", ("a*", "b")),
 ])  # fmt: skip
 def test_values(name, text, value):
-    assert getattr(read_options({"path": "/logs", name: text}), name.lower()) == value
+    options = read_options({"path": "/logs", name: text})
+    assert {**options.audit, **{own: getattr(options, own) for own in ("since", "until", "pushdown")}}[
+        name.lower()
+    ] == value
+    if name.lower() not in {"since", "until"}:
+        assert read_options(json.loads(options.origin)).audit == options.audit
+
+
+def test_the_options_of_results_are_all_of_the_command_but_how_many_processes():
+    declared = {field.keyword for field in DECLARED.values()} | {"compacted_topics"}
+    assert declared - RESULTS == {"jobs"}
+    assert READING | AUDITING | {"jobs"} == declared | set(frames.Read.__annotations__) | {"paths"}
+    assert frames.Judgement.__annotations__.keys() | {"digests"} == AUDITING
+    assert frames.Read.__annotations__.keys() | {"paths"} == READING
+
+
+def test_every_option_of_an_audit_is_passed_on(tmp_path):
+    given = {
+        "zookeeper": "zk", "blocks": "b.json", "metadata": "/md", "server_logs": "a.log,/b.log", "client_logs": "c.log",
+        "state": "state", "now": "1970-01-01T00:00:03Z", "producer_ids": "7,8", "broker_version": "3.9.1",
+        "remote": "s3://b/tier", "require_all": "true", "command_config": "c.properties",
+    }  # fmt: skip
+    options = read_options({"path": "/logs", **given}, RESULTS).scan_options()
+    here = os.getcwd()  # noqa: PTH109 - a text is wanted
+    assert (options.zookeeper, options.blocks, options.metadata) == (f"{here}/zk", f"{here}/b.json", "/md")
+    assert list(options.server_logs) == [f"{here}/a.log", "/b.log"]
+    assert (list(options.client_logs), options.state) == ([f"{here}/c.log"], f"{here}/state")
+    assert (options.now_ms, list(options.producer_ids), options.broker_version) == (3000, [7, 8], "3.9.1")
+    assert (options.remote, options.require_all) == ("s3://b/tier", True)
+    assert options.cluster.command_config == f"{here}/c.properties"
 
 
 @pytest.mark.parametrize(("name", "text", "why"), [
     ("partitions", "a", "not a valid value"),
     ("partitions", "1,b", "not a valid value"),
-    ("cut", "maybe", "not a valid value"),
+    ("pushdown", "maybe", "not a valid value"),
+    ("jobs", "2", "there is none"),
+    ("producer_ids", "7", "only findings, timelines and producers have it"),
+    ("log_start_offset", "-1", "less than 0"),
     ("since", "noon", "not a time"),
     ("since", "[1]", "not a time"),
     ("depth", "deep", "headers, crc or records"),

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from kaudit.errors import UsageError
 from kaudit.spark.options import read_options
-from kaudit.spark.plan import Chosen, plan_input
+from kaudit.spark.plan import Chosen, segment_reads
 from kaudit.spark.sources import SOURCES, PushdownReader, chosen_of_filters
 from tests.logs import Log, data
 from tests.spark.in_process import load
@@ -47,7 +47,7 @@ def logs(tmp_path):
 
 
 def segments(logs, chosen):
-    groups = plan_input(read_options({"path": str(logs)}), chosen).reads
+    groups = segment_reads(read_options({"path": str(logs)}), chosen)[1]
     return [(read.task.partition, read.task.spec.file.base_offset) for group in groups for read in group]
 
 
@@ -142,7 +142,7 @@ def test_times_choose_segments_by_their_time_indexes(logs):
     assert [(row["partition"], row["base_offset"]) for row in rows] == [(0, offset) for offset in range(20, 30, 2)] + [
         (1, offset) for offset in range(20, 30, 2)
     ]
-    ((first, *_),) = plan_input(read_options({"path": str(logs)}), Chosen(since=START + HOUR + 5)).reads
+    ((first, *_),) = segment_reads(read_options({"path": str(logs)}), Chosen(since=START + HOUR + 5))[1]
     assert first.ends_before(START + 5)
     assert not first.ends_before(START + 4)
 
@@ -159,9 +159,9 @@ def test_offsets_and_times_choose_rows(logs):
 
 def test_tasks_share_segments_by_their_bytes(logs):
     size = (logs / "orders-0" / f"{0:020d}.log").stat().st_size
-    groups = plan_input(read_options({"path": str(logs), "partition_bytes": str(2 * size)}), Chosen()).reads
+    groups = segment_reads(read_options({"path": str(logs), "partition_bytes": str(2 * size)}), Chosen())[1]
     assert [len(group) for group in groups] == [2, 2, 2]
-    assert len(plan_input(read_options({"path": str(logs)}), Chosen()).reads) == 1
+    assert len(segment_reads(read_options({"path": str(logs)}), Chosen())[1]) == 1
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,9 @@ def test_tasks_share_segments_by_their_bytes(logs):
         ({"path": "x", "topcs": "a"}, "did you mean topics"),
         ({"path": "x", "since": "yesterday"}, "not a time"),
         ({"path": "x", "partitions": "one"}, "not a valid value"),
+        ({"path": "x", "state": "s"}, "option state: only findings, timelines and producers have it"),
         ({"path": "x", "depth": "deep"}, "headers, crc or records"),
-        ({"path": "hdfs:///x:y:z", "cut": "maybe"}, "not a valid value"),
+        ({"path": "hdfs:///x:y:z", "pushdown": "maybe"}, "not a valid value"),
     ],
 )
 def test_a_wrong_option_is_said_in_one_line(options, message):
@@ -185,7 +186,7 @@ def test_options_as_people_write_them():
     options = read_options(
         {"path": "/logs", "topics": "orders,payments", "partitions": "3", "since": "2026-11-22T00:00:00Z"}
     )
-    assert (options.paths, options.topics, options.partitions) == (("/logs",), ("orders", "payments"), (3,))
+    assert (options.paths, options.audit) == (("/logs",), {"topics": ("orders", "payments"), "partitions": (3,)})
     assert options.since == round(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000)
     assert read_options(options.to_text()) == options
 
@@ -232,7 +233,7 @@ def test_of_what_brokers_send_and_of_texts_names_state_no_offsets(kind):
 def test_a_segment_ends_before_a_time_by_the_last_entry_of_its_time_index(logs, entries, since, before, cut):
     index = logs / "orders-0" / f"{0:020d}.timeindex"
     index.write_bytes(b"".join(struct.pack(">qi", *entry) for entry in entries) + cut)
-    ((first, *_),) = plan_input(read_options({"path": str(logs)}), Chosen(since=since)).reads
+    ((first, *_),) = segment_reads(read_options({"path": str(logs)}), Chosen(since=since))[1]
     assert first.time_index is not None
     assert first.time_index.path == str(index)
     assert first.ends_before(since) is before
@@ -242,10 +243,10 @@ def test_a_segment_ends_before_a_time_by_the_last_entry_of_its_time_index(logs, 
 
 def test_only_segments_that_are_full_have_a_time_index_to_ask_and_only_where_a_time_is(logs):
     def indexes(chosen):
-        (group,) = plan_input(read_options({"path": str(logs)}), chosen).reads
+        (group,) = segment_reads(read_options({"path": str(logs)}), chosen)[1]
         return [read.time_index is not None for read in group]
 
     assert indexes(Chosen(since=0)) == [True, True, False] * 2
     assert indexes(Chosen()) == [False] * 6
-    ((first, *_),) = plan_input(read_options({"path": str(logs)}), Chosen()).reads
+    ((first, *_),) = segment_reads(read_options({"path": str(logs)}), Chosen())[1]
     assert not first.ends_before(2**62)

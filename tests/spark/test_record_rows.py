@@ -12,7 +12,7 @@ from kaudit.reading.segment import ByteRange
 from kaudit.source.schemes import open_segment
 from kaudit.spark import record_rows as module
 from kaudit.spark.options import ReadOptions
-from kaudit.spark.plan import Chosen, plan_input
+from kaudit.spark.plan import Chosen, segment_reads
 from kaudit.spark.readers import read_records
 from kaudit.spark.schemas import LAST_TIMESTAMP_MS, arrow_schema, to_batches
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, marker, record, sealed_records, varint
@@ -31,7 +31,7 @@ def segment(directory, *batches: bytes):
 
 def rows(directory, **options) -> list[dict[str, Any]]:
     read = ReadOptions(paths=(str(directory),), **options)
-    ((own,),) = plan_input(read, Chosen()).reads
+    ((own,),) = segment_reads(read, Chosen())[1]
     found = [row for batch in read_records(own, read) for row in batch.to_pylist()]
     for row in found:
         assert (row.pop("topic"), row.pop("partition"), row.pop("replica")) == ("orders", 3, directory.name)
@@ -149,7 +149,7 @@ def test_records_are_chosen_one_by_one_with_both_bounds_included(tmp_path, asked
     batch = Batch(7, 1, 0, count=3, base_offset=10, timestamp=0)
     path = segment(tmp_path, sealed_records(batch, [with_headers(5 * number, number) for number in range(3)]))
     read = ReadOptions(paths=(str(path),), **asked)
-    ((own,),) = plan_input(ReadOptions(paths=(str(path),)), Chosen()).reads
+    ((own,),) = segment_reads(ReadOptions(paths=(str(path),)), Chosen())[1]
     source = open_segment(own.task.spec.file)
     (piece,) = stream_batches(source, ByteRange(0, own.bytes, own.bytes), expected_offset=0, verify=True)
     found = [row for part in module.record_rows(own.task, source, piece.batches, read) for row in part.to_pylist()]
@@ -169,7 +169,7 @@ def test_record_batches_of_arrow_are_bounded(tmp_path, monkeypatch, limit, value
     size = len(record(0, None, b"x"))
     monkeypatch.setattr(module, limit, value * size if limit == "_MOST_BYTES" else value)
     read = ReadOptions(paths=(str(segment(tmp_path, data(7, 1, 0, 5).encode())),))
-    ((own,),) = plan_input(read, Chosen()).reads
+    ((own,),) = segment_reads(read, Chosen())[1]
     assert [batch.num_rows for batch in read_records(own, read)] == sizes
 
 

@@ -16,14 +16,14 @@ def _chosen(names):
 @pytest.mark.parametrize("name", _chosen(CAPTURES))
 def test_captures(evidence, name):
     logs = evidence.capture(name)
-    expected = scanned(logs, takes_logs=False)  # tables of batches hold no lines of the logs beside them
+    expected = scanned(logs)
     assert findings(runs_of(load("batches", logs)), logs) == expected
 
 
 @pytest.mark.parametrize("version", _chosen(ORACLES))
 def test_oracles_read_in_pieces(evidence, version):
     logs = evidence.oracle(version, "logdir")
-    expected = scanned(logs, takes_logs=False)
+    expected = scanned(logs)
     assert expected
     assert findings(runs_of(load("batches", logs)), logs) == expected
     assert findings(None, logs) == expected

@@ -7,10 +7,8 @@ from kaudit.reading.unread_segments import Failure
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark.rows import run_rows
-from kaudit.spark.tasks import CHUNK
 from tests.logs import Log, data, marker
 from tests.reading.test_range_joining import plain
-from tests.spark.in_process import load
 
 
 def task_of(tmp_path):
@@ -30,7 +28,7 @@ def task_of(tmp_path):
 def test_a_chunk_its_runs_and_its_markers(tmp_path):
     task = task_of(tmp_path)
     outcomes = read_most(task.spec)
-    rows = run_rows(task, outcomes).to_pylist()
+    rows = run_rows(task, outcomes, "logs").to_pylist()
     assert [
         (row["row"], row["producer_id"], row["producer_epoch"], row["first_offset"], row["last_offset"], row["batches"],
          row["records"], row["marker"], row["coordinator_epoch"])
@@ -46,18 +44,14 @@ def test_a_chunk_its_runs_and_its_markers(tmp_path):
     } == {("orders", 3, "b1", f"{0:020d}.log", 0)}
     assert {row["first_position"] for row in rows} == {0}
     assert [row["chunk"] is None for row in rows] == [False, True, True, True]
-    planned = [row for batch in load("partitions", tmp_path / "b1", cut="true") for row in batch.to_pylist()]
-    (chunk,) = (row for row in planned if row["kind"] == CHUNK)
-    assert list(map(plain, unpack_chunk(chunk["data"]))) == list(map(plain, unpack_chunk(rows[0]["chunk"])))
-    names = ("topic", "partition", "segment_number")
-    assert [chunk[name] for name in names] == [rows[0][name] for name in names]
-    assert (chunk["place"], chunk["ranges"]) == (0, 1)
+    assert {(row["path"], row["origin"]) for row in rows} == {(task.spec.file.path, "logs")}
+    assert list(map(plain, unpack_chunk(rows[0]["chunk"]))) == list(map(plain, outcomes))
 
 
 def test_what_could_not_be_read_is_a_chunk_without_runs(tmp_path):
     task = task_of(tmp_path)
     outcomes = [Failure(task.spec.file.path, "Permission denied")]
-    (row,) = run_rows(task, outcomes).to_pylist()
+    (row,) = run_rows(task, outcomes, "logs").to_pylist()
     assert (row["row"], row["topic"], row["partition"], row["first_position"]) == ("chunk", "orders", 3, 0)
     assert row["producer_id"] is row["first_offset"] is None
     assert list(unpack_chunk(row["chunk"])) == outcomes

@@ -6,7 +6,7 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark import plan as task_size
 from kaudit.spark.options import read_options
-from kaudit.spark.plan import Chosen, plan_input, share, task_bytes
+from kaudit.spark.plan import Chosen, segment_reads, share, task_bytes
 from tests.engines.webhdfs_server import WebHdfs
 
 MIB = 1 << 20
@@ -28,7 +28,7 @@ def planned(path):
     options = ScanOptions([path])
     works = share(plan_jobs(options, find_input(options), all_needs), 1).works
     audit = [sum(task.spec.stop - task.spec.start for task in work.byte_ranges) for work in works]
-    source = [sum(read.bytes for read in group) for group in plan_input(read_options({"path": path}), Chosen()).reads]
+    source = [sum(read.bytes for read in group) for group in segment_reads(read_options({"path": path}), Chosen())[1]]
     assert sum(audit) == sum(source) == SEGMENTS * 128 * MIB
     return (len(audit), max(audit) // MIB), (len(source), max(source) // MIB)
 

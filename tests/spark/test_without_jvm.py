@@ -341,7 +341,7 @@ def test_a_disk_that_fails_is_tried_again_before_it_counts(tmp_path, monkeypatch
 
     def outcomes(error: OSError, attempt: int, retries: int) -> Any:
         monkeypatch.setattr(spark_tasks, "_attempt", lambda: attempt)
-        task = spark_tasks.ByteRangeTask(0, 0, 0, spec, job.chunk_bytes, ("orders", 0, "b1"))
+        task = spark_tasks.ByteRangeTask(0, 0, 0, spec, job.chunk_bytes)
         work = pa.array([pack(spark_tasks.ReadTask([task], []))], pa.binary())
         plan = iter([pa.RecordBatch.from_arrays([work], ["work"])])
         (row,) = spark_tasks.reading(plan, failing(error), retries, counted.append)
@@ -479,7 +479,7 @@ def test_rows_that_the_shuffle_lost_are_no_clean_log(tmp_path, rows, error):
         ]
     )
     with pytest.raises(AssertionError, match=re.escape(error)):
-        list(replay(iter([batch]), NO_ROWS, open_segment, by=("job_index",)))
+        list(replay(iter([batch]), NO_ROWS, open_segment))
 
 
 def test_what_is_kept_of_a_large_partition_comes_in_slices(local, spark, logs, monkeypatch):
