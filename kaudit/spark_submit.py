@@ -1,5 +1,6 @@
 """The file spark-submit runs: `spark-submit spark_submit.py scan hdfs://...`, with kaudit's own options."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,8 +32,21 @@ def main() -> None:
             f"kaudit: the driver's Python {sys.executable} cannot import kaudit: {error}; see docs/scale.md\n"
         )
         sys.exit(_INTERNAL)
+    _write_messages_where_spark_does()
     code = run(on_spark(sys.argv[1:]))
     sys.exit(0 if code == _FINDINGS and _in_cluster() else code)
+
+
+def _write_messages_where_spark_does() -> None:
+    """Take the stderr of spark-submit: it gives the driver one pipe for both outputs, and copies that to its stdout."""
+    if os.fstat(1) != os.fstat(2):
+        return
+    try:
+        stderr = os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND)
+    except OSError:
+        return  # no Linux
+    os.dup2(stderr, 2)
+    os.close(stderr)
 
 
 def _in_cluster() -> bool:

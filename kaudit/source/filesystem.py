@@ -4,9 +4,10 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol
+from queue import Empty, SimpleQueue
+from typing import BinaryIO, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -17,8 +18,9 @@ COPIED_AT_ONCE = 4 << 20
 """Bytes held while a file is written."""
 
 
-CONNECT_VARIABLE = "KAUDIT_CONNECT_SECONDS"
-_CONNECT_SECONDS = 10.0
+CONNECT_VARIABLE, ANSWER_VARIABLE = "KAUDIT_CONNECT_SECONDS", "KAUDIT_ANSWER_SECONDS"
+_CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 20.0
+_Answer = TypeVar("_Answer")
 
 
 def connect_seconds() -> float:
@@ -28,16 +30,50 @@ def connect_seconds() -> float:
         UrlError: KAUDIT_CONNECT_SECONDS is not a number of seconds above 0.
 
     """
-    text = os.environ.get(CONNECT_VARIABLE)
+    return _seconds(CONNECT_VARIABLE, _CONNECT_SECONDS)
+
+
+def answer_seconds() -> float:
+    """Return how many seconds a name node has to answer once it is connected to. Raises as `connect_seconds` does."""
+    return _seconds(ANSWER_VARIABLE, _ANSWER_SECONDS)
+
+
+def _seconds(variable: str, default: float) -> float:
+    text = os.environ.get(variable)
     if not text:
-        return _CONNECT_SECONDS
+        return default
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < threading.TIMEOUT_MAX:
-        raise UrlError(f"{CONNECT_VARIABLE}={text}: write a number of seconds above 0")
+        raise UrlError(f"{variable}={text}: write a number of seconds above 0")
     return seconds
+
+
+def answered(name: str, ask: Callable[[], _Answer], seconds: float) -> _Answer:
+    """Return what `ask` returns, or raise what it raises; its client would wait for ever for a store that stopped.
+
+    Raises:
+        OSError: there was no answer in so many seconds.
+
+    """
+    answers: SimpleQueue[tuple[_Answer | None, Exception | None]] = SimpleQueue()
+
+    def wait() -> None:
+        try:
+            answers.put((ask(), None))
+        except Exception as error:  # noqa: BLE001 - raised again where it was asked for
+            answers.put((None, error))
+
+    threading.Thread(target=wait, daemon=True).start()
+    try:
+        answer, error = answers.get(timeout=seconds)
+    except Empty:
+        raise OSError(errno.ETIMEDOUT, f"no answer within {seconds:g} s", name) from None
+    if error is not None:
+        raise error
+    return answer  # type: ignore[return-value]  # None only where that is the answer
 
 
 @contextmanager

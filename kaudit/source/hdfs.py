@@ -1,14 +1,22 @@
 """hdfs:// through hdfs-native (an extra): it needs neither a JVM nor libhdfs."""
 
 import secrets
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, BinaryIO
 
 import hdfs_native
 
 from kaudit.source.bytes import RemoteFile, nothing_held
-from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, as_os_errors, require_listener
+from kaudit.source.filesystem import (
+    COPIED_AT_ONCE,
+    FileStatus,
+    answer_seconds,
+    answered,
+    as_os_errors,
+    require_listener,
+)
 from kaudit.source.hadoop import name_nodes
 from kaudit.source.uri import Uri
 
@@ -25,13 +33,12 @@ class HdfsFileSystem:
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
-        with _as_os_errors(str(uri)):
-            return _entry(self._client.get_file_info(uri.path))
+        return _entry(_asked(str(uri), lambda: self._client.get_file_info(uri.path)))
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name, with sizes: one question to the name node."""
-        with _as_os_errors(str(uri)):
-            return sorted(map(_entry, self._client.list_status(uri.path)), key=lambda entry: entry.name)
+        listed = _asked(str(uri), lambda: list(self._client.list_status(uri.path)))
+        return sorted(map(_entry, listed), key=lambda entry: entry.name)
 
     def tree(self, uri: Uri) -> None:
         """Return None: the name node lists one directory at a time."""
@@ -42,41 +49,44 @@ class HdfsFileSystem:
 
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""
-        with _as_os_errors(str(uri)):
-            reader = self._client.read(uri.path)
-            return bytes(reader.read_range(0, min(limit, len(reader))))
+        reader = _asked(str(uri), lambda: self._client.read(uri.path))
+        return _read(str(uri), reader, 0, min(limit, len(reader)))
 
     def open(self, uri: Uri) -> RemoteFile:
         """Open a file for ranged reads: of the blocks known now."""
-        with _as_os_errors(str(uri)):
-            reader = self._client.read(uri.path)
-
-        def read_range(position: int, length: int) -> bytes:
-            with _as_os_errors(str(uri)):
-                return bytes(reader.read_range(position, length))
-
-        return RemoteFile(len(reader), read_range, nothing_held)
+        reader = _asked(str(uri), lambda: self._client.read(uri.path))
+        return RemoteFile(len(reader), partial(_read, str(uri), reader), nothing_held)
 
     def make_directory(self, uri: Uri) -> None:
         """Make a directory and those above it, unless they are there."""
-        with _as_os_errors(str(uri)):
-            self._client.mkdirs(uri.path, create_parent=True)
+        _asked(str(uri), lambda: self._client.mkdirs(uri.path, create_parent=True))
 
     def put(self, uri: Uri, content: BinaryIO) -> None:
         """Write a file beside its place and rename it."""
-        partial = f"{uri.path}.{secrets.token_hex(4)}.tmp"  # unique: another process may write the same file
+        beside = f"{uri.path}.{secrets.token_hex(4)}.tmp"  # unique: another process may write the same file
         with _as_os_errors(str(uri)):
             # not as a context: its end would keep what is there of a file that failed
-            out = self._client.create(partial, hdfs_native.WriteOptions(overwrite=True))
+            out = self._client.create(beside, hdfs_native.WriteOptions(overwrite=True))
             while data := content.read(COPIED_AT_ONCE):
                 out.write(data)
             out.close()
-            self._client.rename(partial, uri.path, overwrite=True)
+            self._client.rename(beside, uri.path, overwrite=True)
 
     def remove(self, uri: Uri) -> None:
         """Remove a file, or a directory with all it holds."""
-        with _as_os_errors(str(uri)):
-            self._client.delete(uri.path, recursive=True)
+        _asked(str(uri), lambda: self._client.delete(uri.path, recursive=True))
+
+
+def _asked(name: str, ask: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the client returns
+    """Return the name node's answer."""
+    with _as_os_errors(name):
+        return answered(name, ask, answer_seconds())
+
+
+def _read(name: str, reader: Any, position: int, length: int) -> bytes:  # noqa: ANN401 - the client's reader
+    """Read a range: data nodes have time to answer, and to send it at 1 MiB a second."""
+    with _as_os_errors(name):
+        return answered(name, lambda: bytes(reader.read_range(position, length)), answer_seconds() + length / (1 << 20))
 
 
 def _as_os_errors(name: str) -> AbstractContextManager[None]:

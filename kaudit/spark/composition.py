@@ -8,7 +8,6 @@ in the order of findings. Every step takes rows sorted by STEP_ORDER.
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
-from kaudit.checks.doubled import About, shown_lines, without_doubled
-from kaudit.checks.incident_groups import Group, PartitionIncidents, Reach, ids_across, partition_incidents
+from kaudit.checks.doubled import About, without_doubled
+from kaudit.checks.incident_groups import partition_incidents
 from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
@@ -36,7 +35,7 @@ from kaudit.source.layout import Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.plan import KnownInput
 from kaudit.spark.schemas import to_batches
-from kaudit.spark.task_findings import FindingsInTasks, SentFinding, TopicPartition, sent
+from kaudit.spark.task_findings import AllCounts, FindingCounts, FindingsInTasks, Found, TopicPartition
 from kaudit.spark.tasks import (
     EVIDENCE,
     FINDINGS,
@@ -58,59 +57,6 @@ from kaudit.spark.tasks import (
 STEP_ORDER = ("shard", "job_index", "kind")
 FINDINGS_AT_ONCE = 500
 """Rows of `findings` made at once: some 10 KB each."""
-
-
-class Found(Struct, frozen=True):
-    """Findings of a topic partition; those in `left_out`, by their places, are about batches that a filter left out."""
-
-    findings: Sequence[SentFinding]
-    group_of: Sequence[int]
-    own_ids: Sequence[str | None]
-    left_out: frozenset[int] = frozenset()
-
-    @classmethod
-    def of(
-        cls, found: Sequence[Finding], incidents: PartitionIncidents, left_out: frozenset[int] = frozenset()
-    ) -> "Found":
-        """Return findings as they are sent, with their incidents as far as the partition shows them."""
-        return cls(sent(found), incidents.group_of, incidents.own_ids(), left_out)
-
-    def given(self, across: Mapping[int, str] = MappingProxyType({})) -> list[Finding]:
-        """Return the findings that are reported; `across`: the ids of groups whose incidents span partitions."""
-        return [
-            replace(finding, incident=across.get(group, self.own_ids[group]))
-            for place, (finding, group) in enumerate(zip(self.findings, self.group_of, strict=True))
-            if place not in self.left_out
-        ]
-
-
-class Reaching(Struct, frozen=True):
-    """What the other partitions need to know of a topic partition's findings: the groups that may belong to incidents of theirs.
-
-    `lines`: lines of logs that its findings show. `failed`: files that could not be read for them.
-    """
-
-    shard: int
-    groups: Mapping[int, Group]
-    reaches: Sequence[Reach]
-    producer_ids: frozenset[int]
-    lines: Sequence[tuple[About, Severity]]
-    failed: Sequence[Unreadable] = ()
-    outside: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        shard: int,
-        findings: Sequence[Finding],
-        incidents: PartitionIncidents,
-        failed: Sequence[Unreadable] = (),
-        outside: int = 0,
-    ) -> "Reaching":
-        """Take of findings and their incidents what others need to know."""
-        groups = {reach.group: incidents.groups[reach.group] for reach in incidents.reaches}
-        ids = frozenset(finding.producer_id for finding in findings if finding.producer_id is not None)
-        return cls(shard, groups, incidents.reaches, ids, list(shown_lines(findings).items()), failed, outside)
 
 
 class Joined(Struct, frozen=True):
@@ -189,8 +135,10 @@ class Evidence(Struct, frozen=True):
             yield row(STEPS, shard, WHOLE, EVIDENCE, pickle.dumps(of_shard))
         yield step(SCAN_WIDE, WHOLE, RESULT, audit.without_findings(cross))
         incidents = partition_incidents(cross.findings)
-        reaching = Reaching.of(SCAN_WIDE, cross.findings, incidents, outside=cross.outside)
-        yield step(SCAN_WIDE, WHOLE, GROUPS, reaching)
+        counts = FindingCounts.of(
+            "", cross.findings, incidents, known.options.producer_ids, outside=cross.outside, shard=SCAN_WIDE
+        )
+        yield step(SCAN_WIDE, WHOLE, GROUPS, counts)
         yield step(SCAN_WIDE, WHOLE, FINDINGS, Found.of(cross.findings, incidents))
 
 
@@ -226,8 +174,11 @@ def make_findings(rows: Batches) -> Batches:
             yield from own
             continue
         for made, _ in _topic_partitions(own, None):
-            reaching = Reaching.of(shard, made.found, made.incidents, made.failed, made.outside)
-            yield step(SCAN_WIDE, made.job_index, GROUPS, reaching)
+            topic = made.replicas[0].directory.topic
+            counts = FindingCounts.of(
+                topic, made.found, made.incidents, made.asked, failed=made.failed, outside=made.outside, shard=shard
+            )
+            yield step(SCAN_WIDE, made.job_index, GROUPS, counts)
             yield step(shard, made.job_index, FINDINGS, Found.of(made.found, made.incidents, made.left_out()))
 
 
@@ -238,38 +189,30 @@ def join_incidents(rows: Batches) -> Batches:
             yield from own
             continue
         results: list[ResultWithoutFindings] = []
-        reaching: dict[int, Reaching] = {}
+        counts: dict[int, FindingCounts] = {}
         for batch in own:
             for cells in batch.to_pylist():
                 if cells["kind"] == GROUPS:
-                    reaching[cells["job_index"]] = unpack(cells["data"], Reaching)
+                    counts[cells["job_index"]] = unpack(cells["data"], FindingCounts)
                 elif cells["kind"] == RESULT:
                     results.append(unpack(cells["data"], ResultWithoutFindings))
             yield batch.filter(pc.equal(batch.column("kind"), FINDINGS))
         for result in results:
-            yield from _joined(result, dict(sorted(reaching.items())))
+            yield from _joined(result, AllCounts(dict(sorted(counts.items()))))
 
 
-def _joined(result: ResultWithoutFindings, reaching: Mapping[int, Reaching]) -> Batches:
-    jobs, each = list(reaching), list(reaching.values())
-    ids = ids_across([own.groups for own in each], [own.reaches for own in each])
-    across: dict[int, dict[int, dict[int, str]]] = {own.shard: {} for own in each}
-    for number, groups in ids.items():
-        across[each[number].shard][jobs[number]] = groups
+def _joined(result: ResultWithoutFindings, counts: AllCounts) -> Batches:
+    every, ids = counts.partitions, counts.incident_ids()
+    across: dict[int, dict[int, dict[int, str]]] = {own.shard: {} for own in every.values()}
+    for job_index, groups in ids.items():
+        across[every[job_index].shard][job_index] = groups
     lines: dict[About, Severity] = {}
-    for about, severity in (line for own in each for line in own.lines):
+    for about, severity in (line for own in every.values() for line in own.lines):
         lines[about] = max(lines.get(about, severity), severity)
     shown = None if result.result.log_events is None else list(lines.items())
     for shard, own_ids in across.items():
         yield step(shard, WHOLE, INCIDENTS, Joined(own_ids, shown))
-    found = ScanFindings(
-        (),
-        {producer_id for own in each for producer_id in own.producer_ids},
-        (),
-        [entry for own in each for entry in own.failed],
-        sum(own.outside for own in each),
-    )
-    yield step(SCAN_WIDE, WHOLE, RESULT, Judged(result, found))
+    yield step(SCAN_WIDE, WHOLE, RESULT, Judged(result, counts.of_scan()))
 
 
 class FindingRows(Struct, frozen=True):

@@ -39,7 +39,6 @@ from kaudit.reading.shuffle_codec import unpack
 from kaudit.scanning.audit import Audit, CrossPartition
 from kaudit.scanning.opened_state import OpenedState
 from kaudit.scanning.options import ScanOptions
-from kaudit.scanning.result_parts import ScanFindings
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.schemes import open_segment
 from kaudit.spark.jobs import (
@@ -85,6 +84,8 @@ __all__ = ["SparkFailedError", "listed_producers", "producers", "record", "scan"
 
 _MATCHED_AT_ONCE = 64
 """Partitions that one question to a task is about."""
+_FINDINGS_BROUGHT = 10_000
+"""With the numbers of findings the driver gets about so many of them, which saves a job where there are few."""
 _SCAN_WIDE = -1
 """In place of a job's index: findings about no partition, which come before all others."""
 
@@ -240,17 +241,16 @@ def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _Audi
     counts = _counts(run, replayed, cross, in_tasks)
     across, to_list = counts.incident_ids(), counts.to_list()
     scan_wide = marked_with(cross.findings, partition_incidents(cross.findings), across.get(_SCAN_WIDE, {}))
+    listed = first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {}))
     jobs = [job_index for job_index in to_list if job_index != _SCAN_WIDE]
-    make = partial(list_findings, in_tasks=in_tasks, listed=to_list, across=across)
-    listed = _listed(run, replayed, make) if jobs else ()
-    partitions = counts.partitions.values()
-    found = ScanFindings(
-        [*first_of_each(scan_wide, to_list.get(_SCAN_WIDE, {})), *listed],
-        {producer_id for own in partitions for producer_id in own.producer_ids},
-        tuple(counts.unlisted(to_list)),
-        [entry for own in partitions for entry in own.failed],
-        cross.outside + sum(own.outside for own in partitions),
-    )
+    if all(counts.partitions[job_index].found is not None for job_index in jobs):
+        for job_index in jobs:
+            own: Any = counts.partitions[job_index].found
+            listed += first_of_each(own.given(across.get(job_index, {})), to_list[job_index])
+    else:
+        make = partial(list_findings, in_tasks=in_tasks, listed=to_list, across=across)
+        listed += _listed(run, replayed, make)
+    found = counts.of_scan(listed, tuple(counts.unlisted(to_list)))
     return _AuditedScan(audit, audit.result_of(cross, found), in_tasks, across, scan_wide)
 
 
@@ -262,9 +262,12 @@ def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[Part
 
 def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: FindingsInTasks) -> AllCounts:
     with errors_in_one_line(), named_job(run.session, "kaudit: make the findings"):
-        table = arrow_table(audits_of(replayed).mapInArrow(partial(count_findings, in_tasks=in_tasks), FOUND))
+        count = partial(count_findings, in_tasks=in_tasks, few=_FINDINGS_BROUGHT // max(len(run.jobs), 1))
+        table = arrow_table(audits_of(replayed).mapInArrow(count, FOUND))
     found = sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0])
-    of_scan = FindingCounts.of("", cross.findings, partition_incidents(cross.findings), run.options.producer_ids)
+    of_scan = FindingCounts.of(
+        "", cross.findings, partition_incidents(cross.findings), run.options.producer_ids, outside=cross.outside
+    )
     return AllCounts(
         {_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py(), FindingCounts) for job_index, data in found}}
     )
@@ -338,8 +341,8 @@ def _match(
 def _table(run: _Run, frame: "DataFrame", progress: Progress) -> pa.Table:
     with (
         errors_in_one_line(),
-        named_job(run.session, f"kaudit: audit {', '.join(run.options.paths)}") as group,
-        JobProgress(run.session.sparkContext, group, len(run.plan.works), run.plan.bytes, progress),
+        named_job(run.session, f"kaudit: audit {', '.join(run.options.paths)}"),
+        JobProgress(run.metrics, run.plan.ranges, run.plan.bytes, progress),
     ):
         table = arrow_table(frame)
     run.metrics.log()

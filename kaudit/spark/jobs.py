@@ -60,11 +60,13 @@ def from_here() -> OpenSource:
 
 def retries(spark: "SparkSession") -> int:
     """Return how often Spark starts a task that failed again: never on this machine alone, unless its master says so."""
-    settings = spark.sparkContext.getConf()
-    master = settings.get("spark.master") or ""
-    if master == "local" or master.startswith("local["):
-        return 0
-    return int(settings.get("spark.task.maxFailures") or 4) - 1
+    return 0 if _is_here(spark) else int(spark.sparkContext.getConf().get("spark.task.maxFailures") or 4) - 1
+
+
+def _is_here(spark: "SparkSession") -> bool:
+    """Return whether tasks run in the driver's own process."""
+    master = spark.sparkContext.getConf().get("spark.master") or ""
+    return master == "local" or master.startswith("local[")
 
 
 def ask_tasks(
@@ -107,6 +109,8 @@ def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -
         UnreadableInputError: the driver can open it and the task cannot: the workers do not see this log directory.
 
     """
+    if _is_here(spark):
+        return
     try_to_open = partial(why_not_opened, open_source=from_here())
     what = "kaudit: can the workers read the input?"
     reasons = ask_tasks(spark, what, list(newest.values()), try_to_open, (SegmentFile, str))
@@ -190,8 +194,8 @@ class ReadMetrics(Struct, frozen=True):
         return cls(*(context.accumulator(0) for _ in cls.__struct_fields__))
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Count what reading a range gave; in a task."""
-        self.ranges.add(1)
+        """Count what reading a range gave; in a task. What could not be read counts as nothing."""
+        self.ranges.add(all(isinstance(outcome, ChunkRows) for outcome in outcomes))
         for rows in outcomes:
             if isinstance(rows, ChunkRows):
                 self.bytes.add(rows.counts.bytes)
@@ -228,15 +232,11 @@ _POLL_SECONDS = 0.25
 
 
 class JobProgress:
-    """Reports how many bytes the reading stage of a job group has read, while the body runs.
+    """Reports how many bytes are read, while the body runs: all of them once every one of the `ranges` was."""
 
-    `tasks` is the number of the reading stage's tasks; each counts alike, as each reads about the same.
-    """
-
-    def __init__(self, context: "SparkContext", group: str, tasks: int, total_bytes: int, progress: Progress) -> None:
-        self._tracker = context.statusTracker()
-        self._group = group
-        self._tasks = tasks
+    def __init__(self, metrics: ReadMetrics, ranges: int, total_bytes: int, progress: Progress) -> None:
+        self._metrics = metrics
+        self._ranges = ranges
         self._total = total_bytes
         self._progress = progress
         self._reported = 0
@@ -253,24 +253,19 @@ class JobProgress:
     ) -> None:
         self._done.set()
         self._thread.join()
-        if kind is None:
-            self._report(self._total)
+        self._report(1 if kind is None else 0)
 
     def _poll(self) -> None:
         while not self._done.wait(_POLL_SECONDS):
-            self._report(self._total * self._finished() // max(self._tasks, 1))
+            self._report(0)
 
-    def _finished(self) -> int:
-        finished = 0
-        for job in self._tracker.getJobIdsForGroup(self._group):
-            info = self._tracker.getJobInfo(job)
-            for stage in info.stageIds if info is not None else ():
-                status = self._tracker.getStageInfo(stage)
-                if status is not None and status.numTasks == self._tasks:
-                    finished = max(finished, int(status.numCompletedTasks))
-        return finished
+    def _read(self, share: int) -> int:
+        """Return how many bytes are read; tasks that ran twice counted twice, so only the end of the job is the end."""
+        read = self._metrics.ranges.value
+        return self._total * min(read, self._ranges - 1 + share) // max(self._ranges, 1)
 
-    def _report(self, read: int) -> None:
+    def _report(self, share: int) -> None:
+        read = self._read(share)
         if read > self._reported:
             self._progress.advance(read - self._reported)
             self._reported = read

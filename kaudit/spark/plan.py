@@ -74,6 +74,11 @@ class SparkPlan(Struct, frozen=True):
     shuffle_partitions: int
     bytes: int
 
+    @property
+    def ranges(self) -> int:
+        """How many ranges are read."""
+        return sum(header.ranges for work in self.works for _, header in work.headers)
+
 
 def share(jobs: Sequence[Job], cores: int) -> SparkPlan:
     """Share the jobs among tasks for so many `cores`: small partitions together, large ones in pieces."""

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kaudit.errors import UsageError
-from kaudit.source.filesystem import CONNECT_VARIABLE, connect_seconds
+from kaudit.source.filesystem import ANSWER_VARIABLE, CONNECT_VARIABLE, answer_seconds, connect_seconds
 from kaudit.source.uri import UrlError
 from kaudit.spark.java import java_home
 from kaudit.spark.releases import require_release
@@ -37,7 +37,9 @@ _RETRIES = {
     "spark.hadoop.ipc.client.connect.max.retries": "1",
     "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "1",
 }
-"""Hadoop's clients try a name node that is down for up to 15 minutes otherwise (45 times 20 s)."""
+"""Hadoop's clients try a name node that is down for up to 15 minutes otherwise (45 times 20 s), and wait for ever for one that stopped."""
+_KERBEROS = ("KRB5_CONFIG", "KRB5CCNAME", "HADOOP_TOKEN_FILE_LOCATION")
+"""Where tickets and tokens lie: a standalone cluster hands on neither; YARN and Kubernetes set their own in each container."""
 FORWARDED = (
     "AWS_ENDPOINT_URL_S3",
     "AWS_ENDPOINT_URL",
@@ -45,6 +47,7 @@ FORWARDED = (
     "AWS_DEFAULT_REGION",
     "HADOOP_USER_NAME",
     CONNECT_VARIABLE,
+    ANSWER_VARIABLE,
 )
 """Variables workers need to find what the driver found. No credentials: settings are shown in Spark's UI."""
 _LOCAL_MASTERS = ("local", "local[", "local-cluster[")
@@ -96,7 +99,7 @@ def _parse_settings(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> SparkSession:
-    timeout = {"spark.hadoop.ipc.client.connect.timeout": _connect_ms()}
+    timeouts = _timeouts()
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has started the JVM, and chosen all of this
         _prepare_launch(master, given)
     try:
@@ -108,9 +111,10 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> Sp
         conf.setIfMissing("spark.master", f"local[{jobs or '*'}]")
         for key, value in given.items():
             conf.set(key, value)
-        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeout}.items():
+        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeouts}.items():
             conf.setIfMissing(key, value)
-        for name in FORWARDED:
+        standalone = str(conf.get("spark.master")).startswith("spark://")
+        for name in (*FORWARDED, *(_KERBEROS if standalone else ())):
             if os.environ.get(name):
                 conf.setIfMissing(f"spark.executorEnv.{name}", os.environ[name])
         return SparkSession.builder.config(conf=conf).getOrCreate()
@@ -122,9 +126,10 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> Sp
         raise
 
 
-def _connect_ms() -> str:
+def _timeouts() -> dict[str, str]:
     try:
-        return str(round(connect_seconds() * 1000))
+        seconds = {"connect.timeout": connect_seconds(), "rpc-timeout.ms": answer_seconds()}
+        return {f"spark.hadoop.ipc.client.{name}": str(round(value * 1000)) for name, value in seconds.items()}
     except UrlError as error:
         raise UsageError(str(error)) from error
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
+from kaudit.checks.doubled import About, shown_lines
 from kaudit.checks.incident_groups import (
     Group,
     PartitionIncidents,
@@ -29,6 +31,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext, partition_findings
+from kaudit.scanning.result_parts import ScanFindings
 from kaudit.source.layout import Unreadable
 from kaudit.spark.tasks import AUDIT, Batches, Given, Replayed, row
 
@@ -57,6 +60,33 @@ def sent(findings: Iterable[Finding]) -> list[SentFinding]:
     ]
 
 
+class Found(Struct, frozen=True):
+    """Findings of a topic partition; those in `left_out`, by their places, are about batches that a filter left out.
+
+    `group_of` is the group of each, `own_ids` the incident of each group as far as the partition alone shows it.
+    """
+
+    findings: Sequence[SentFinding]
+    group_of: Sequence[int]
+    own_ids: Sequence[str | None]
+    left_out: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls, found: Sequence[Finding], incidents: PartitionIncidents, left_out: frozenset[int] = frozenset()
+    ) -> "Found":
+        """Return findings as they are sent."""
+        return cls(sent(found), incidents.group_of, incidents.own_ids(), left_out)
+
+    def given(self, across: Mapping[int, str] = MappingProxyType({})) -> list[Finding]:
+        """Return the findings that are reported; `across`: the ids of groups whose incidents span partitions."""
+        return [
+            replace(finding, incident=across.get(group, self.own_ids[group]))
+            for place, (finding, group) in enumerate(zip(self.findings, self.group_of, strict=True))
+            if place not in self.left_out
+        ]
+
+
 class FindingCounts(Struct, frozen=True):
     """A topic partition's findings as numbers: their fingerprints by check and severity, in order, and what incidents need.
 
@@ -72,17 +102,26 @@ class FindingCounts(Struct, frozen=True):
     """Files that could not be read for them."""
     outside: int = 0
     """Findings that are left out because of the time asked for."""
+    lines: Sequence[tuple[About, Severity]] = ()
+    """Lines of logs that they show."""
+    found: Found | None = None
+    """Themselves, where they are few."""
+    shard: int = 0
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 - fields by keyword
         cls,
         topic: str,
         own: Sequence[Finding],
         incidents: PartitionIncidents,
         asked: Sequence[int],
+        *,
         failed: Sequence[Unreadable] = (),
+        outside: int = 0,
+        shard: int = 0,
+        few: int = -1,
     ) -> "FindingCounts":
-        """Count what was found in a topic partition; of the producer ids those `asked` for are kept."""
+        """Count what was found in a topic partition; of the producer ids those `asked` for are kept. Up to `few` findings go along."""
         prints: dict[Counted, list[int]] = {}
         for finding in own:
             prints.setdefault((finding.code, finding.severity), []).append(int(finding.fingerprint, 16))
@@ -94,6 +133,10 @@ class FindingCounts(Struct, frozen=True):
             np.array(incidents.reaches, dtype=np.int64).reshape(-1, len(Reach._fields)),
             frozenset(found & set(asked)),  # type: ignore[arg-type]  # None is not among those asked for
             failed,
+            outside,
+            list(shown_lines(own).items()),
+            Found.of(own, incidents) if len(own) <= few else None,
+            shard,
         )
 
 
@@ -108,6 +151,17 @@ class AllCounts(Struct, frozen=True):
         groups = [counts.groups for counts in self.partitions.values()]
         reaches = [[Reach(*row) for row in counts.reaches.tolist()] for counts in self.partitions.values()]
         return {jobs[number]: ids for number, ids in ids_across(groups, reaches).items()}
+
+    def of_scan(self, findings: Sequence[Finding] = (), unlisted: Sequence[UnlistedFindings] = ()) -> ScanFindings:
+        """Return these findings of the scan, and what all of them say of it."""
+        every = self.partitions.values()
+        return ScanFindings(
+            findings,
+            {producer_id for own in every for producer_id in own.producer_ids},
+            unlisted,
+            [entry for own in every for entry in own.failed],
+            sum(own.outside for own in every),
+        )
 
     def to_list(self) -> dict[int, dict[Counted, int]]:
         """Return how many findings of each check are listed of each topic partition: the first ones of each check."""
@@ -149,6 +203,8 @@ class TopicPartition(Struct, frozen=True):
     incidents: PartitionIncidents
     failed: Sequence[Unreadable]
     """Files that could not be read for the findings."""
+    asked: Sequence[int]
+    """The producer ids that are asked for."""
 
     @property
     def replicas(self) -> Sequence[PartitionAudit]:
@@ -210,15 +266,19 @@ class FindingsInTasks(Struct, frozen=True):
             reads = FailedReads(self.open_source)
             found, outside = partition_findings(parts, others, self.context, reads)
             incidents = partition_incidents(found)
-            yield TopicPartition(numbers[0], replayed, kept, found, outside, incidents, reads.unreadable)
+            asked = self.context.options.producer_ids
+            yield TopicPartition(numbers[0], replayed, kept, found, outside, incidents, reads.unreadable, asked)
 
 
-def count_findings(rows: Batches, in_tasks: FindingsInTasks) -> Batches:
-    """Give the driver the numbers of findings."""
+def count_findings(rows: Batches, in_tasks: FindingsInTasks, few: int) -> Batches:
+    """Give the driver the numbers of findings, and those of partitions that have few."""
     for partition in in_tasks.topic_partitions(rows):
-        topic, asked = partition.replicas[0].directory.topic, in_tasks.context.options.producer_ids
-        counts = FindingCounts.of(topic, partition.found, partition.incidents, asked, partition.failed)
-        yield row(FOUND, partition.job_index, pack(replace(counts, outside=partition.outside)))
+        topic = partition.replicas[0].directory.topic
+        counts = FindingCounts.of(
+            topic, partition.found, partition.incidents, partition.asked,
+            failed=partition.failed, outside=partition.outside, few=few,
+        )  # fmt: skip
+        yield row(FOUND, partition.job_index, pack(counts))
 
 
 def list_findings(

@@ -1,13 +1,17 @@
 """Files behind a client: few and large reads for whoever reads on, and the client's own words where it fails."""
 
+import errno
 import socket
+import threading
+import time
 
 import pytest
 
 from kaudit.source.bytes import RemoteFile, announce, nothing_held
-from kaudit.source.filesystem import as_os_errors, connect_seconds, require_listener
+from kaudit.source.filesystem import answer_seconds, answered, as_os_errors, connect_seconds, require_listener
 from kaudit.source.hadoop import name_nodes
-from kaudit.source.uri import UrlError
+from kaudit.source.hdfs import HdfsFileSystem
+from kaudit.source.uri import Uri, UrlError
 
 CONTENT = bytes(range(256)) * (128 << 10)
 
@@ -148,6 +152,35 @@ def test_a_server_that_takes_no_connection_has_so_many_seconds(monkeypatch):
         monkeypatch.setenv("KAUDIT_CONNECT_SECONDS", text)
         with pytest.raises(UrlError, match=f"KAUDIT_CONNECT_SECONDS={text}: write a number of seconds above 0"):
             connect_seconds()
+
+
+def test_a_store_that_stopped_has_so_many_seconds_to_answer(monkeypatch):
+    stopped = threading.Event()
+    began = time.monotonic()
+    with pytest.raises(OSError, match=r"no answer within 0\.2 s") as raised:
+        answered("hdfs://nn/logs", stopped.wait, 0.2)
+    assert (raised.value.filename, raised.value.errno) == ("hdfs://nn/logs", errno.ETIMEDOUT)
+    assert time.monotonic() - began < 20
+    assert answered("hdfs://nn/logs", lambda: 7, 20) == 7
+    with pytest.raises(ZeroDivisionError):
+        answered("hdfs://nn/logs", lambda: 1 // 0, 20)
+    assert answer_seconds() == 20
+    monkeypatch.setenv("KAUDIT_ANSWER_SECONDS", "soon")
+    with pytest.raises(UrlError, match="KAUDIT_ANSWER_SECONDS=soon: write a number of seconds above 0"):
+        answer_seconds()
+
+
+def test_a_name_node_that_stopped_is_an_error_of_discovery(monkeypatch):
+    """It accepts connections, as the kernel does for a process that hangs, and says nothing."""
+    monkeypatch.setenv("KAUDIT_ANSWER_SECONDS", "0.5")
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        store = HdfsFileSystem(f"127.0.0.1:{held.getsockname()[1]}")
+        place = Uri.parse(f"hdfs://127.0.0.1:{held.getsockname()[1]}/logs")
+        for ask in (store.status, store.entries, store.open):
+            with pytest.raises(OSError, match=r"no answer within 0\.5 s"):
+                ask(place)
 
 
 CORE = "<configuration><property><name>fs.defaultFS</name><value>hdfs://logs/</value></property></configuration>"

@@ -2,6 +2,7 @@
 
 import gc
 import io
+import json
 import os
 import socket
 import subprocess
@@ -179,6 +180,27 @@ def test_findings_do_not_fail_an_application_whose_driver_the_cluster_runs(monke
     with pytest.raises(SystemExit) as ended:
         spark_submit.main()
     assert ended.value.code == code
+
+
+def test_under_spark_submit_messages_do_not_go_where_the_result_goes(tmp_path):
+    """As spark-submit does: a process that gives its child one pipe for both outputs, and copies that to its own stdout."""
+    submit = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)\n"
+        "sys.stdout.buffer.write(child.communicate()[0]); sys.exit(child.returncode)"
+    )
+    entry = [sys.executable, spark_submit.__file__, "scan", "--engine", "local", "--output-format", "json"]
+    command = [sys.executable, "-c", submit, *entry]
+    done = subprocess.run(
+        [*command, "samples/duplicates"], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.getcwd()},  # noqa: PTH109
+    )  # fmt: skip
+    assert json.loads(done.stdout)["findings"]
+    assert "findings" in done.stderr or "errors" in done.stderr
+    missing = subprocess.run(
+        [*command, "/no/such/place"], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.getcwd()},  # noqa: PTH109
+    )  # fmt: skip
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert missing.stderr == "kaudit: no such file or directory: /no/such/place\n"
 
 
 def test_a_driver_without_kaudit_does_not_end_as_if_there_were_findings(tmp_path):

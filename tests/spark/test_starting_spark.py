@@ -22,6 +22,7 @@ OWN = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.hadoop.ipc.client.connect.max.retries": "1",
     "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "1",
+    "spark.hadoop.ipc.client.rpc-timeout.ms": "20000",
 }
 
 
@@ -38,6 +39,9 @@ class Conf:
 
     def setIfMissing(self, key: str, value: str) -> None:  # noqa: N802
         self.values.setdefault(key, value)
+
+    def get(self, key: str) -> str | None:
+        return self.values.get(key)
 
     def setMaster(self, master: str) -> None:  # noqa: N802
         self.set("spark.master", master)
@@ -117,6 +121,16 @@ def test_workers_get_what_the_driver_finds_stores_by_and_no_credentials(started,
         "spark.executorEnv.AWS_REGION": "eu-central-1",
         f"spark.executorEnv.{CONNECT_VARIABLE}": "2.5",
     }
+
+
+@pytest.mark.parametrize(("master", "forwarded"), [("spark://host:7077", True), ("yarn", False), ("local[2]", False)])
+def test_a_standalone_cluster_gets_the_places_of_tickets_and_tokens(started, monkeypatch, master, forwarded):
+    """YARN and Kubernetes put tokens into each container themselves."""
+    monkeypatch.setenv("KRB5CCNAME", "/tmp/krb5cc_7")
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", "/run/tokens")
+    conf = settings_of(SparkOptions(master))
+    found = [conf.get(f"spark.executorEnv.{name}") for name in ("KRB5CCNAME", "HADOOP_TOKEN_FILE_LOCATION")]
+    assert found == (["/tmp/krb5cc_7", "/run/tokens"] if forwarded else [None, None])
 
 
 class Py4JError(Exception):

@@ -25,6 +25,7 @@ from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.reading.chunk_codec import unpack_chunk
+from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.shuffle_codec import pack
 from kaudit.reading.unread_segments import Failure
 from kaudit.scanning import findings
@@ -40,7 +41,7 @@ from kaudit.spark import session as spark_session
 from kaudit.spark import tables as spark_tables
 from kaudit.spark import task_findings as spark_judging
 from kaudit.spark import tasks as spark_tasks
-from kaudit.spark.jobs import JobProgress, SparkFailedError, retries
+from kaudit.spark.jobs import JobProgress, ReadMetrics, SparkFailedError, retries
 from kaudit.spark.session import SESSION_SETTINGS
 from kaudit.spark.table_target import TableTarget
 from kaudit.spark.task_findings import first_timelines
@@ -81,16 +82,26 @@ def test_faults_wherever_the_log_is_cut(local, spark, session, logs):
     assert set(session.properties.values()) == {None}
 
 
-def test_the_jobs_of_an_audit_are_named(spark, session):
+@pytest.mark.parametrize("master", ["local[2]", "yarn"])
+def test_the_jobs_of_an_audit_are_named(spark, session, master):
+    session.master = master
     sample = ROOT / "samples" / "coordinator"
     spark.scan(sample)
+    elsewhere = ["kaudit: can the workers read the input?"] if master == "yarn" else []
     assert session.jobs == [
-        "kaudit: can the workers read the input?",
+        *elsewhere,
         f"kaudit: audit {sample}",
         "kaudit: read __transaction_state",
         "kaudit: make the findings",
-        "kaudit: bring the findings that are listed",
     ]
+
+
+def test_a_small_audit_is_two_jobs_and_one_more_on_a_cluster(spark, session):
+    spark.scan(ROOT / "samples" / "duplicates")
+    assert len(session.jobs) == 2
+    session.master, session.jobs = "yarn", []
+    spark.scan(ROOT / "samples" / "duplicates")
+    assert len(session.jobs) == 3
 
 
 def test_only_partitions_with_findings_that_are_listed_are_judged_again(spark, session, tmp_path, monkeypatch):
@@ -104,6 +115,10 @@ def test_only_partitions_with_findings_that_are_listed_are_judged_again(spark, s
         return findings.partition_findings(parts, *rest)
 
     monkeypatch.setattr(spark_judging, "partition_findings", judge)
+    assert len(spark.scan(tmp_path).findings) == 2
+    assert sorted(judged) == [0, 1, 2, 3]  # few findings come with their numbers
+    judged.clear()
+    monkeypatch.setattr(spark_engine, "_FINDINGS_BROUGHT", 4)
     assert len(spark.scan(tmp_path).findings) == 2
     assert sorted(judged) == [0, 1, 2, 3, 3]
 
@@ -176,7 +191,7 @@ def test_tasks_of_partitions_come_back_in_their_order_and_one_may_have_nothing_t
     done = spark_engine.SparkEngine().each_partition(work, work_of, options, progress)
     assert done == ["did a", "did b", "did c", "did d"]
     assert read == [21]
-    assert session.jobs == ["kaudit: can the workers read the input?", "kaudit: compare partitions"]
+    assert session.jobs == ["kaudit: compare partitions"]
 
 
 def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monkeypatch):
@@ -442,8 +457,9 @@ def test_a_worker_of_another_release_is_refused(spark, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_what_the_workers_cannot_read(spark, tmp_path, monkeypatch, gone):
+def test_what_the_workers_cannot_read(spark, session, tmp_path, monkeypatch, gone):
     """What nobody can read any more is the audit's business."""
+    session.master = "yarn"
     segment = next(gap(tmp_path / "orders-0").glob("*.log"))
     opens = vars(spark_jobs)["open_segment"]
 
@@ -487,41 +503,48 @@ def test_what_is_kept_of_a_large_partition_comes_in_slices(local, spark, logs, m
     assert spark.documents(logs)[1:] == local.documents(logs)[1:]
 
 
-def test_progress_counts_the_tasks_of_the_reading_stage():
-    """Of the group's stages the one with as many tasks; each task counts alike."""
-    stages = {1: (4, 1), 2: (9, 9), 3: (4, 3), 4: None}
-    jobs = {7: [1, 2], 8: [3, 4], 9: None}
+class SeenProgress(SilentProgress):
+    def __init__(self):
+        self.total, self.steps, self.come = 0, [], threading.Event()
 
-    class Tracker:
-        def statusTracker(self):  # noqa: N802 - Spark's name
-            return self
+    def start(self, total_bytes):
+        self.total = total_bytes
 
-        def getJobIdsForGroup(self, group):  # noqa: N802
-            return list(jobs) if group == "kaudit-1" else []
+    def advance(self, bytes_read):
+        self.steps.append(bytes_read)
+        self.come.set()
 
-        def getJobInfo(self, job):  # noqa: N802
-            return None if jobs[job] is None else SimpleNamespace(stageIds=jobs[job])
 
-        def getStageInfo(self, stage):  # noqa: N802
-            of = stages[stage]
-            return None if of is None else SimpleNamespace(numTasks=of[0], numCompletedTasks=of[1])
-
-    class Seen(SilentProgress):
-        def __init__(self):
-            self.total, self.steps, self.come = 0, [], threading.Event()
-
-        def start(self, total_bytes):
-            self.total = total_bytes
-
-        def advance(self, bytes_read):
-            self.steps.append(bytes_read)
-            self.come.set()
-
-    seen = Seen()
-    assert JobProgress(cast("Any", Tracker()), "another group", 4, 1000, seen)._finished() == 0
-    with JobProgress(cast("Any", Tracker()), "kaudit-1", 4, 1000, seen):
+@pytest.mark.parametrize(("during", "after", "steps"), [
+    (3, 4, [750, 250]),  # of four ranges
+    (4, 4, [750, 250]),  # a task that ran twice counted twice: only the end of the job is the end
+    (9, 9, [750, 250]),
+    (1, 3, [250, 500]),  # one could not be read
+])  # fmt: skip
+def test_progress_is_whole_once_every_range_was_read(during, after, steps):
+    metrics = ReadMetrics.of(cast("Any", ArrowSession()))
+    seen = SeenProgress()
+    metrics.ranges.add(during)
+    with JobProgress(metrics, 4, 1000, seen):
         assert seen.come.wait(60)
-    assert (seen.total, seen.steps) == (1000, [750, 250])
+        metrics.ranges.add(after - during)
+    assert (seen.total, seen.steps) == (1000, steps)
+
+
+def test_a_job_that_failed_does_not_end_its_progress():
+    metrics = ReadMetrics.of(cast("Any", ArrowSession()))
+    seen = SeenProgress()
+    metrics.ranges.add(4)
+    with pytest.raises(ValueError, match="body"), JobProgress(metrics, 4, 1000, seen):
+        raise ValueError("body")
+    assert seen.steps == [750]
+
+
+def test_what_could_not_be_read_counts_as_nothing():
+    metrics = ReadMetrics.of(cast("Any", ArrowSession()))
+    metrics.add([ChunkRows(0, 0, 0, 0)])
+    metrics.add([Failure("/a", "Input/output error")])
+    assert metrics.ranges.value == 1
 
 
 @pytest.mark.parametrize(("counts", "most", "listed"), [
