@@ -122,7 +122,7 @@ def _works(jobs: Sequence[Job], where: Sequence[int], shards: Sequence[int], siz
         place, ranges = job.directory, job.ranges()
         header = PartitionHeader(job_index, job, len(ranges), shards[job_index])
         work.headers.append((where[job_index], header))
-        snapshots = [file.offset for file in list_snapshots(place)]
+        snapshots = [file.base_offset for file in list_snapshots(place)]
         for number, (spec, following) in enumerate(zip_longest(ranges, ranges[1:])):
             last = work.byte_ranges[-1] if work.byte_ranges else None
             beside = last is not None and last.job_index == job_index and last.spec.file == spec.file
