@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from queue import Empty, SimpleQueue
 from typing import BinaryIO, Protocol, TypeVar
 
 from msgspec import Struct
@@ -58,19 +57,20 @@ def answered(name: str, ask: Callable[[], _Answer], seconds: float) -> _Answer:
         OSError: there was no answer in so many seconds.
 
     """
-    answers: SimpleQueue[tuple[_Answer | None, Exception | None]] = SimpleQueue()
+    answers: list[tuple[_Answer | None, Exception | None]] = []
 
     def wait() -> None:
         try:
-            answers.put((ask(), None))
+            answers.append((ask(), None))
         except Exception as error:  # noqa: BLE001 - raised again where it was asked for
-            answers.put((None, error))
+            answers.append((None, error))
 
-    threading.Thread(target=wait, daemon=True).start()
-    try:
-        answer, error = answers.get(timeout=seconds)
-    except Empty:
-        raise OSError(errno.ETIMEDOUT, f"no answer within {seconds:g} s", name) from None
+    asking = threading.Thread(target=wait, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    if not answers:
+        raise OSError(errno.ETIMEDOUT, f"no answer within {seconds:g} s", name)
+    answer, error = answers[0]
     if error is not None:
         raise error
     return answer  # type: ignore[return-value]  # None only where that is the answer
