@@ -5,7 +5,11 @@ import pytest
 import kaudit
 from tests.engines.conftest import as_reported
 from tests.engines.faulty_logs import corrupt, duplicates, hanging, healthy
+from tests.partition.test_continued_producers import gaps, in_epochs
+from tests.partition.test_continued_producers import tiered as tiered_log
+from tests.remote_log import write_records
 from tests.remote_storage import AivenPlugin, LocalTieredStorage, dated, move, split
+from tests.scanning.test_remote_choice import Tiered, other
 
 LOGS = {"healthy-0": healthy, "twice-0": duplicates, "open-0": hanging, "hurt-0": corrupt}
 WRITTEN = 1_700_100_000
@@ -37,6 +41,23 @@ def test_spark_finds_what_is_found_here(local, spark, spark_session, tiered):
     assert [(each.fingerprint, each.message) for each in framed.findings] == [
         (each.fingerprint, each.message) for each in expected.findings
     ]
+
+
+@pytest.mark.jvm
+def test_segments_are_chosen_and_producers_go_on_alike(local, spark, tmp_path):
+    """By the records about them, one of which is older and has other records; and by a snapshot, where they are not read."""
+    log = Tiered(tmp_path, LocalTieredStorage())
+    log.copy(other(0, 30), again="first attempt")
+    log.copy_all()
+    write_records(log.here, log.records)
+    start = tiered_log(in_epochs(gaps()), 20, tmp_path / "continued")
+    dated(tmp_path, WRITTEN)
+    chosen = local.scan(log.here, remote=str(log.there))
+    assert any("1 whose copies have not finished" in entry.reason for entry in chosen.not_audited)
+    assert as_reported(spark.scan(log.here, remote=str(log.there))) == as_reported(chosen)
+    continued = local.scan(tmp_path / "continued")
+    assert any(f"{start:020d}.snapshot" in entry.reason for entry in continued.not_audited)
+    assert as_reported(spark.scan(tmp_path / "continued")) == as_reported(continued)
 
 
 def test_lists_have_what_the_whole_log_has(local, tiered, tmp_path):
