@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.audits.coordinator.group_log import GroupRecord
@@ -14,6 +14,8 @@ from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.remote_segments import NotCopied, RemoteHole, RemoteLog, RemoteSegment
 from tests.remote_log import DELETED, DELETING, FINISHED, STARTED, begun, named, segment_id, updated
 
+LAW = settings(deadline=None)
+"""The first example reads the schemas of records."""
 OFFSETS = st.integers(0, 40)
 ANY_OFFSETS = st.one_of(OFFSETS, st.sampled_from([-1, -(1 << 63), (1 << 63) - 1]))
 Event = tuple[int, int, tuple[int, int], tuple[tuple[int, int], ...]]
@@ -114,6 +116,7 @@ def has(segment: RemoteSegment, local: LocalLog, offset: int) -> bool:
     return bool(own) and (not local.lineage or own[-1] <= local.lineage[0].epoch)
 
 
+@LAW
 @given(events(), logs())
 def test_the_offsets_of_a_segment_are_those_of_the_logs_leader_epochs(found, local):
     for segment in remote_log(found).segments:
@@ -121,6 +124,7 @@ def test_the_offsets_of_a_segment_are_those_of_the_logs_leader_epochs(found, loc
         assert parts == {offset for offset in range(46) if has(segment, local, offset)}
 
 
+@LAW
 @given(events(), logs())
 def test_each_offset_is_looked_up_in_the_segment_that_a_broker_reads(found, local):
     """By the leader epoch that the log has there; what its first epoch has below its first offset no broker looks up."""
@@ -141,6 +145,7 @@ def test_each_offset_is_looked_up_in_the_segment_that_a_broker_reads(found, loca
             assert not local.lineage or min(epochs) <= local.lineage[0].epoch
 
 
+@LAW
 @given(events(), logs())
 def test_each_offset_below_the_log_is_remote_retained_or_in_a_hole(found, local):
     log = remote_log(found)
@@ -163,6 +168,7 @@ ANY_SEGMENT = st.tuples(
 )
 
 
+@LAW
 @given(st.lists(ANY_SEGMENT, max_size=12), st.lists(logs(), min_size=1, max_size=3), st.booleans())
 def test_records_that_no_broker_writes_give_findings_or_none(found, locals_, complete):
     log = remote_log(found)
