@@ -23,6 +23,8 @@ from tests.mirrors.compared import Way, request_of, wrong
 from tests.mirrors.histories import History
 from tests.mirrors.log import Log, Record
 from tests.mirrors.recordings import NAMES, Recording
+from tests.remote_storage import AivenPlugin, move, split
+from tests.source.encrypted_chunks import KEY
 
 SEEDS = range(100, 130)
 SPARK = on_spark.SparkRecords(SparkOptions())
@@ -87,6 +89,17 @@ def test_the_dataframe_has_every_range(arrow_session, two_sides):
     assert sorted(own_rows(two_sides), key=str) == sorted(EXPECTED, key=str)
     again = ("repeated", 2, 5, 5, 1, 4)  # the sixth record of this key
     assert sorted(own_rows(two_sides, identity="key"), key=str) == [("matched", 2, 0, 4, 5, 0), again]
+
+
+def test_both_sides_may_have_segments_in_remote_storage(arrow_session, tmp_path):
+    for side, name in (("a", "orders-2"), ("b", "b.orders-2")):
+        log = Log()
+        for number in range(8):
+            log.append([Record(number, b"key", b"%d" % number, (), 1000 + number)])
+        log.write(tmp_path / side / name)
+        move(split(tmp_path / side / name), tmp_path / f"remote-{side}", AivenPlugin(key=KEY))
+    there = {"remote": str(tmp_path / "remote-a"), "target_remote": str(tmp_path / "remote-b")}
+    assert own_rows(tmp_path, remote_keys=[str(KEY)], **there) == [("matched", 2, 0, 7, 8, 0)]
 
 
 def test_options_of_the_dataframe_are_checked(arrow_session, two_sides):
