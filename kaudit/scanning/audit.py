@@ -296,7 +296,7 @@ class Audit:
         yield from chain.from_iterable(log.notes for log in self.group_logs)
         yield from self._not_compared
         yield from anomalies_not_listed(self.partitions)
-        yield from offsets_not_checked(self.partitions)
+        yield from offsets_not_checked(self.partitions, () if self.options.logs is None else self.options.logs.kept)
 
     def _not_named(self, notes: Iterable[NotAudited]) -> Iterator[NotAudited]:
         """Yield the notes that are about no input as it was given: those are missing inputs."""

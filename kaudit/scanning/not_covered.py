@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kaudit.checks.log_causes import line_name
 from kaudit.checks.texts import counted
 from kaudit.errors import suggestion
+from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.coordinator import CoordinatorView, TransactionStanding
 from kaudit.model.coverage import Coverage, OffsetClass
@@ -135,18 +138,21 @@ def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
         yield NotAudited(part.directory.name, reason)
 
 
-def offsets_not_checked(parts: Sequence[PartitionAudit]) -> Iterator[NotAudited]:
+def offsets_not_checked(parts: Sequence[PartitionAudit], events: Iterable[LogEvent] = ()) -> Iterator[NotAudited]:
     """Yield the offsets in remote storage, and those of which nothing says what became of them: the audit is not complete then.
 
-    What was read there with one replica of a partition was read for all of them.
+    `events` of logs say how far brokers had copied. What was read there with one replica of a partition was read for all of them.
     """
     completed = {part.directory.name for part in parts if part.directory.remote_segments}
+    copies = [event for event in events if event.event is LogEventKind.REMOTE_COPIED and event.offset is not None]
     for part in parts:
         if part.coverage is None:
             continue
         unconfirmed = part.coverage.offsets.get(OffsetClass.UNCONFIRMED.value, 0)
         if unconfirmed:
-            yield NotAudited(part.directory.name, _unconfirmed(part, part.coverage, unconfirmed))
+            yield NotAudited(
+                part.directory.name, _unconfirmed(part, part.coverage, unconfirmed) + _copied(part, copies)
+            )
         elif part.coverage.offsets.get(OffsetClass.REMOTE.value) and part.directory.name not in completed:
             yield NotAudited(part.directory.name, _in_remote_storage(part, part.coverage))
         ranges = [found for found in part.coverage.ranges if found.incomplete]
@@ -176,6 +182,16 @@ def _unconfirmed(part: PartitionAudit, account: Coverage, offsets: int) -> str:
         f"offsets {first}..{start - 1} are not on this disk: by {account.log_start_source} they are in remote storage, {place}; "
         f"no record of {REMOTE_LOG} names them, so whether all of them are there is not known"
     )
+
+
+def _copied(part: PartitionAudit, copies: Iterable[LogEvent]) -> str:
+    """Say how far brokers had copied by their logs, which know nothing of what was deleted since."""
+    place = part.directory.topic, part.directory.partition
+    own = [(event.offset or 0, event) for event in copies if (event.topic, event.partition) == place]
+    if not own:
+        return ""
+    offset, event = max(own, key=itemgetter(0))
+    return f" (copies had reached offset {offset} by {line_name(event)})"
 
 
 def _in_remote_storage(part: PartitionAudit, account: Coverage) -> str:

@@ -133,7 +133,7 @@ def test_fingerprints_are_those_of_the_whole_log(sites, said):
     for by in ("batches", "records"):
         asked = ("diff", "--fingerprint", "--by", by)
         ours, theirs = (json.loads(said(*asked, *places)) for places in ((whole,), (here, *remote(there))))
-        own = {"inputs": [], "not_audited": []}
+        own: dict[str, object] = {"inputs": [], "not_audited": []}
         assert ours | own == theirs | own
 
 

@@ -6,6 +6,7 @@ The files are read here by their headers alone, apart from kaudit.
 import base64
 import json
 import re
+import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,21 @@ def test_lines_of_brokers_name_the_copies_and_where_the_logs_on_the_disks_begin(
         assert all("RemoteStorageException" in event.text or "Exception" in event.text for event in own)
         failed += len(own)
     assert failed or "holes" not in name
+
+
+def test_without_metadata_lines_say_how_far_copies_had_come(tmp_path):
+    place = unpacked("tiered-holes", tmp_path) / "copies-failed"
+    for metadata in place.glob("*/__remote_log_metadata-0"):
+        shutil.rmtree(metadata)
+    last = max(
+        int(name)
+        for log in place.glob("server-b*.log")
+        for name in re.findall(r"Copied (\d{20})\.log", log.read_text())
+    )
+    (said, *_) = [
+        each.reason for each in kaudit.scan(place).not_audited if "no record of __remote_log_metadata" in each.reason
+    ]
+    assert re.search(rf"is not known \(copies had reached offset {last} by server-b\d\.log:\d+\)$", said)
 
 
 def test_findings_name_the_lines_of_copies_that_failed(tmp_path):
