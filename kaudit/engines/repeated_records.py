@@ -1,17 +1,16 @@
 """`dedup`: every partition read, every bucket of identities matched, then the repeats in the order of the log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from kaudit.audits.records.places import MOST_PARTITIONS
-from kaudit.audits.records.reading import IDENTIFIED, STORED, ReadPartition, RecordTask, read_partition
+from kaudit.audits.records.reading import IDENTIFIED, ReadPartition, RecordTask, read_partition
 from kaudit.audits.records.repeats import KEYED, REPEATED, KeyTask, RepeatTask, count_keys, match_repeats
-from kaudit.audits.records.sequences import repeated_sequences
 from kaudit.audits.records.spill import Spill, rows_written, spill_directory
 from kaudit.audits.repeats.duplicates import PartitionDuplicates
 from kaudit.audits.repeats.identities import TopicIdentities
@@ -35,6 +34,10 @@ _BUCKET_BYTES = 4 << 20
 _MOST_BITS = 10
 
 
+_Each = Callable[[Sequence[Any], Callable[..., Any]], Iterable[Any]]
+"""Does a job for each of some work."""
+
+
 class RepeatRequest(Struct, frozen=True):
     """How records are compared: by `identity`, None for that which each topic's records plainly have."""
 
@@ -52,7 +55,7 @@ def repeated_records(
 ) -> Iterator[DuplicateListing]:
     """Compare every record with all before it in its partition; what repeats what lies in files while the body runs.
 
-    Memory is bounded; temporary files have 32 bytes a record and 44 a batch.
+    Memory is bounded; temporary files have 32 bytes a record.
 
     Raises:
         UsageError: a path does not exist, an option is wrong, or the temporary directory cannot be written.
@@ -71,96 +74,53 @@ def repeated_records(
     compared = [each for each in directories if each not in texts]
     with spill_directory(request.temporary_directory, options.given) as directory:
         with rows_written(directory):
-            partitions, read = _Finder(compared, options, identities, directory, each, progress).found()
+            partitions, read = _found(
+                [(each, identities.reader(each)) for each in compared],
+                str(directory),
+                lambda work, job: each(work, job, options, progress),
+                progress,
+            )
         yield DuplicateListing(_result(options, layout, read, texts), partitions, open_segment)
 
 
-class _Finder:
-    def __init__(  # noqa: PLR0913, PLR0917 - what is compared, how, where, and who does the work
-        self,
-        directories: Sequence[PartitionDirectory],
-        options: ScanOptions,
-        identities: TopicIdentities,
-        place: Path,
-        each: EachPartition,
-        progress: Progress,
-    ) -> None:
-        self._directories = directories
-        self._options = options
-        self._readers = [identities.reader(directory) for directory in directories]
-        self._each = each
-        self._progress = progress
-        self._identified, self._stored, self._repeated, self._keyed = (
-            Spill(str(place), name, dtype)
-            for name, dtype in (("records", IDENTIFIED), ("batches", STORED), ("repeats", REPEATED), ("keys", KEYED))
+def _found(
+    compared: Sequence[tuple[PartitionDirectory, IdentityReader]], place: str, each: _Each, progress: Progress
+) -> tuple[list[PartitionDuplicates], list[ReadPartition]]:
+    """Read every partition, match every bucket of records and of keys, with rows in files of a place."""
+    size = sum(directory.bytes for directory, _ in compared)
+    bits = min(max(size // _BUCKET_BYTES, 1).bit_length() - (size <= _BUCKET_BYTES), _MOST_BITS)
+    identified, repeated, keyed = (
+        Spill(place, name, dtype) for name, dtype in (("records", IDENTIFIED), ("repeats", REPEATED), ("keys", KEYED))
+    )
+    work = [
+        RecordTask(
+            directory,
+            number,
+            topic=int(mixed(np.array([number]))[0]),
+            reader=reader,
+            read_committed=False,
+            identified=identified,
+            buckets=bits,
+            placed=True,
         )
-        size = sum(directory.bytes for directory in directories)
-        self._bits = min(max(size // _BUCKET_BYTES, 1).bit_length() - (size <= _BUCKET_BYTES), _MOST_BITS)
-
-    def found(self) -> tuple[list[PartitionDuplicates], list[ReadPartition]]:
-        read = self._read()
-        cuts = np.array([cut for one in read for cut in one.cuts], dtype=np.uint64)
-        without_key, known_keys = self._match(read, cuts)
-        found, part = [], 0
-        for one, directory, reader in zip(read, self._directories, self._readers, strict=True):
-            batches = self._stored.mapped(one.number)
-            parts = range(part + 1, part + 1 + len(one.cuts))
-            part += len(one.cuts)
-            found.append(
-                PartitionDuplicates(
-                    directory=directory,
-                    reader=reader,
-                    base=one.first_offset,
-                    repeated=self._repeated,
-                    parts=parts,
-                    batches=batches,
-                    hidden=one.hidden,
-                    sequences=repeated_sequences(batches),
-                    records=one.counts.records,
-                    undecoded=one.counts.batches_undecoded,
-                    known_keys=int(known_keys[one.number]),
-                    without_key=int(without_key[one.number]),
-                    compacted=one.cleaned,
-                    damaged=one.damaged,
-                )
-            )
-        return found, read
-
-    def _read(self) -> list[ReadPartition]:
-        work = [
-            RecordTask(
-                directory,
-                number,
-                topic=int(mixed(np.array([number]))[0]),
-                reader=reader,
-                read_committed=False,
-                identified=self._identified,
-                buckets=self._bits,
-                stored=self._stored,
-            )
-            for number, (directory, reader) in enumerate(zip(self._directories, self._readers, strict=True))
-        ]
-        self._progress.start(sum(task.bytes for task in work))
-        return list(self._each(work, read_partition, self._options, self._progress))
-
-    def _match(
-        self, read: Sequence[ReadPartition], cuts: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Match all buckets; return by partition the records without a key, and those with a known key that repeat none."""
-        bases = np.array([one.first_offset for one in read], dtype=np.int64)
-        hidden = {one.number: one.hidden for one in read if one.hidden is not None and len(one.hidden)}
-        key_bits = max(self._bits, 1)
-        work = [
-            RepeatTask(
-                number, self._bits, self._identified, self._repeated, self._keyed, self._stored,
-                cuts, bases, hidden, key_bits,
-            )
-            for number in self._identified.numbers()
-        ]  # fmt: skip
-        nothing = np.zeros(len(read), dtype=np.int64)
-        without_key = sum(self._each(work, match_repeats, self._options, self._progress), nothing)
-        keys = [KeyTask(number, self._keyed, len(read)) for number in self._keyed.numbers()]
-        return without_key, sum(self._each(keys, count_keys, self._options, self._progress), nothing)
+        for number, (directory, reader) in enumerate(compared)
+    ]
+    progress.start(sum(task.bytes for task in work))
+    read: list[ReadPartition] = list(each(work, read_partition))
+    cuts, nothing = np.array([cut for one in read for cut in one.cuts], np.uint64), np.zeros(len(read), np.int64)
+    buckets = [
+        RepeatTask(number, bits, identified, repeated, keyed, cuts, max(bits, 1), len(read))
+        for number in identified.numbers()
+    ]
+    without_key = sum(each(buckets, match_repeats), nothing)
+    known_keys = sum(each([KeyTask(number, keyed, len(read)) for number in keyed.numbers()], count_keys), nothing)
+    ends = np.cumsum([0, *(len(one.cuts) for one in read)]).tolist()
+    return [
+        PartitionDuplicates(directory, reader, one, repeated, range(first + 1, end + 1), known, without)
+        for one, (directory, reader), (first, end), known, without in zip(
+            read, compared, pairwise(ends), known_keys.tolist(), without_key.tolist(), strict=True
+        )
+    ], read
 
 
 def _result(

@@ -9,7 +9,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.audits.records.places import OFFSET_BITS, places
+from kaudit.audits.records.sequences import NO_SEQUENCES, RepeatedSequences, SequenceWatch
 from kaudit.audits.records.spill import Spill
+from kaudit.audits.records.stored import PART, StoredBatches, part_of, stored_rows
 from kaudit.audits.replicas.compare import Columns
 from kaudit.audits.replicas.replica_reader import AuditedReplica, ReplicaReader
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
@@ -26,13 +28,6 @@ from kaudit.source.layout import PartitionDirectory, Unreadable
 
 IDENTIFIED = np.dtype([("high", "<u8"), ("low", "<u8"), ("key", "<u8"), ("place", "<u8")])
 """A record: its identity, its key's hash, its place. 32 bytes."""
-STORED = np.dtype(
-    [
-        *(("offset", "<i8"), ("position", "<i8"), ("producer_id", "<i8"), ("segment", "<i4"), ("size", "<i4")),
-        *(("span", "<i4"), ("sequence", "<i4"), ("epoch", "<i2"), ("attributes", "<i2")),
-    ]
-)
-"""A batch of data: its base offset and where it lies, `span` its last offset delta, `sequence` its base sequence. 44 bytes."""
 CUT_RECORDS = 1 << 19
 """A place is noted after so many records of a partition: rows between two of them fit into memory."""
 _BATCH_BYTES = 1 << 20
@@ -61,7 +56,8 @@ class ReadAgain(Struct, frozen=True):
 class RecordTask(Struct, frozen=True):
     """A partition that is read; `number` is its place's, `topic` is mixed into identities: equal records differ where it does.
 
-    `identified` takes the rows of records, and `stored`, where there is one, those of their batches.
+    `identified` takes the rows of records. `placed`: it is noted where batches lie, and in a place's last bit which records
+    consumers with read_committed are not given, not which values are null.
     """
 
     directory: PartitionDirectory
@@ -71,7 +67,7 @@ class RecordTask(Struct, frozen=True):
     read_committed: bool
     identified: Spill
     buckets: int
-    stored: Spill | None = None
+    placed: bool = False
     again: ReadAgain | None = None
 
     @property
@@ -102,7 +98,10 @@ class ReadPartition(Struct, frozen=True):
     unreadable: Sequence[Unreadable]
     removed: Sequence[Unreadable]
     hidden: NDArray[Any] | None = None
-    """Of a partition with transactions, as `hidden_transactions` has them."""
+    """Of a partition with transactions, as `hidden_transactions` has them, where batches are placed; so are the next two."""
+    parts: NDArray[Any] = np.empty(0, dtype=PART)
+    """Rows of PART, in the order of the log."""
+    sequences: RepeatedSequences = NO_SEQUENCES
 
 
 class ReadOptions(Protocol):
@@ -157,7 +156,9 @@ class PartitionRecords:
         self._again = None if again is None else again.ranges
         self._base = None if again is None else again.base
         self._cuts: list[int] = []
-        self._transactional = False
+        self._hides: NDArray[Any] | None = None
+        self._placed: list[tuple[int, ...]] = []
+        self._sequences = SequenceWatch()
         self._records = self._undecoded = self._whole = self._appended = self._too_far = 0
 
     def parts(self) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
@@ -174,7 +175,7 @@ class PartitionRecords:
 
     def read(self) -> ReadPartition:
         """Return what was read, after all parts."""
-        directory, reader = self._task.directory, self._reader
+        directory, reader, parts = self._task.directory, self._reader, np.array(self._placed, dtype=PART)
         return ReadPartition(
             number=self._task.number,
             first_offset=self._base or 0,
@@ -186,25 +187,23 @@ class PartitionRecords:
             damaged=reader.damaged,
             unreadable=[*reader.unreadable, *self._open.unreadable],
             removed=reader.removed,
-            hidden=self._hidden_transactions(),
+            hidden=self._hides,
+            parts=parts,
+            sequences=self._sequences.found(StoredBatches(directory, parts, self._open).parts),
         )
-
-    def _hidden_transactions(self) -> NDArray[Any] | None:
-        if self._task.stored is None or not self._transactional:
-            return None
-        return hidden_transactions(_transactions(self._task.directory, self._start, self._open))
 
     def _identified(self, batches: Columns) -> IdentityColumns:
         """Return the records of batches of data that lie in one segment."""
-        if self._task.stored is not None:
-            self._store(batches, self._task.stored)
         whole: list[memoryview] = []
+        numbers: list[int] = []
         segment = self._task.directory.segments[int(batches["segment"][0])]
         try:
             with closing(self._open(segment)) as source:
-                for position, size in zip(batches["position"].tolist(), batches["size"].tolist(), strict=True):
+                places = zip(batches["position"].tolist(), batches["size"].tolist(), strict=True)
+                for number, (position, size) in enumerate(places):
                     with suppress(ValueError):  # longer than is held, or cut off since it was found
                         whole.append(read_batch(source, position, size))
+                        numbers.append(number)
         except OSError:
             whole.clear()  # noted by FailedReads
         self._undecoded += len(batches["size"]) - len(whole)
@@ -212,16 +211,20 @@ class PartitionRecords:
         self._undecoded += len(undecoded)
         appended = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0
         self._appended += int(np.maximum(batches["record_count"][appended], 0).sum(dtype=np.int64))
+        if self._task.placed:
+            self._placed.append(part_of(batches))
+            self._sequences.feed(stored_rows(batches))
+            found = found._replace(null_values=self._is_hidden(batches)[numbers][found.batches])
         return found
 
-    def _store(self, batches: Columns, stored: Spill) -> None:
-        rows = np.empty(len(batches["base_offset"]), dtype=STORED)
-        rows["offset"], rows["span"] = batches["base_offset"], batches["last_offset"] - batches["base_offset"]
-        rows["sequence"], rows["epoch"] = batches["base_sequence"], batches["producer_epoch"]
-        for name in ("position", "producer_id", "segment", "size", "attributes"):
-            rows[name] = batches[name]
-        self._transactional = self._transactional or bool((rows["attributes"] & TRANSACTIONAL_FLAG).any())
-        stored.append(np.full(len(rows), self._task.number), rows)
+    def _is_hidden(self, batches: Columns) -> NDArray[np.bool_]:
+        """Return which batches are of transactions that were aborted or are open."""
+        transactional: NDArray[np.bool_] = batches["attributes"] & TRANSACTIONAL_FLAG != 0
+        if self._hides is None and transactional.any():
+            self._hides = hidden_transactions(_transactions(self._task.directory, self._start, self._open))
+        if self._hides is not None:
+            transactional &= in_hidden(self._hides, batches["producer_id"], batches["base_offset"]) >= 0
+        return transactional
 
     def _rows(self, found: IdentityColumns) -> tuple[NDArray[Any], NDArray[np.int64]]:
         seen = found.offsets >= self._start

@@ -4,7 +4,7 @@ The functions are scheduled as those of `diff --by records` are: `match_repeats`
 every bucket of keys. What repeats what is written under the places of the repeats, so that it is listed in the order of the log.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kaudit.audits.records.places import NOWHERE, numbers_of, offsets_of
-from kaudit.audits.records.reading import in_hidden
+from kaudit.audits.records.places import NOWHERE, null_value, numbers_of
 from kaudit.audits.records.spill import Rows, Spill
-from kaudit.model.batch_fields import TRANSACTIONAL_FLAG
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import NO_KEY
 from kaudit.reading.record_content import mixed
@@ -32,21 +30,16 @@ _MORE_BITS = 4
 
 
 class RepeatTask(Struct, frozen=True):
-    """A bucket of records whose identities have `bits` in common; partitions with transactions are `hidden`, by number.
-
-    `cuts` are the places after which the next part of the log begins, as of ReadPartition; `bases` the first offset by number.
-    """
+    """A bucket of records whose identities have `bits` in common; `cuts` are the places after which the next part of the log begins, as of ReadPartition."""
 
     number: int
     bits: int
     identified: Spill
     repeated: Spill
     keyed: Spill
-    stored: Spill
     cuts: NDArray[np.uint64]
-    bases: NDArray[np.int64]
-    hidden: Mapping[int, NDArray[Any]]
     key_bits: int
+    partitions: int
 
     @property
     def bytes(self) -> int:
@@ -79,11 +72,11 @@ class KeyTask(Struct, frozen=True):
 
 def match_repeats(task: RepeatTask, options: object, open_source: OpenSource) -> NDArray[np.int64]:  # noqa: ARG001 - as every job
     """Write what repeats what of a bucket, remove its rows, and return by number of partition how many records have no key."""
-    without_key = np.zeros(len(task.bases), dtype=np.int64)
+    without_key = np.zeros(task.partitions, dtype=np.int64)
     for rows, frequent in _buckets(task.identified, task.number, task.bits):
         keyed = rows["key"] != NO_KEY
         without_key += np.bincount(numbers_of(rows["place"][~keyed]), minlength=len(without_key))
-        found = _repeats(rows, task) if frequent is None else frequent.repeats(rows["place"], task)
+        found = _repeats(rows) if frequent is None else frequent.repeats(rows["place"])
         task.repeated.append(np.searchsorted(task.cuts, found["place"], side="right"), found)
         own = rows[keyed]
         keys = np.empty(len(own), dtype=KEYED)
@@ -143,7 +136,7 @@ def equal_rows(places: NDArray[Any], *identity: NDArray[Any]) -> tuple[NDArray[n
     return order, begins
 
 
-def _repeats(rows: Rows, task: RepeatTask) -> Rows:
+def _repeats(rows: Rows) -> Rows:
     """Return the rows that equal others before them, as REPEATED."""
     order, begins = equal_rows(rows["place"], rows["high"], rows["low"])
     sizes = np.diff(np.append(np.flatnonzero(begins), len(rows)))
@@ -153,7 +146,7 @@ def _repeats(rows: Rows, task: RepeatTask) -> Rows:
     found = np.empty(len(places), dtype=REPEATED)
     found["place"], found["first"] = places, np.repeat(places[starts], sizes)
     found["copies"], found["copy"] = np.repeat(sizes, sizes), np.arange(len(places)) - np.repeat(starts, sizes) + 1
-    given = np.where(_hidden(places, task), NOWHERE, places)
+    given = np.where(null_value(places), NOWHERE, places)
     firsts = np.repeat(np.minimum.reduceat(given, starts) if len(starts) else given, sizes)
     found["committed"] = np.where(firsts < places, firsts, NOWHERE)
     return found[found["copy"] > 1]
@@ -167,43 +160,15 @@ class _Frequent:
         self._seen = 0
         self._first = self._committed = NOWHERE
 
-    def repeats(self, places: NDArray[np.uint64], task: RepeatTask) -> Rows:
+    def repeats(self, places: NDArray[np.uint64]) -> Rows:
         """Take the next part; return those that have others before them, as REPEATED."""
         found = np.empty(len(places), dtype=REPEATED)
         self._first = places[0] if self._seen == 0 else self._first
         found["place"], found["first"] = places, self._first
         found["copies"], found["copy"] = self._copies, self._seen + 1 + np.arange(len(places))
         if self._committed == NOWHERE:
-            given = np.where(_hidden(places, task), NOWHERE, places)
+            given = np.where(null_value(places), NOWHERE, places)
             self._committed = given.min()
         found["committed"] = np.where(self._committed < places, self._committed, NOWHERE)
         self._seen += len(places)
         return found[found["copy"] > 1]
-
-
-def _hidden(places: NDArray[np.uint64], task: RepeatTask) -> NDArray[np.bool_]:
-    found = np.zeros(len(places), dtype=np.bool_)
-    numbers = numbers_of(places)
-    for number, transactions in task.hidden.items():
-        own = np.flatnonzero(numbers == number)
-        if len(own):
-            offsets = offsets_of(places[own]) + task.bases[number]
-            stored = task.stored.mapped(number)
-            batches = stored[batches_at(stored, offsets)]
-            within = in_hidden(transactions, batches["producer_id"], offsets) >= 0
-            found[own] = within & (batches["attributes"] & TRANSACTIONAL_FLAG != 0)
-    return found
-
-
-def batches_at(stored: Rows, offsets: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the index in `stored` of the batch of each offset: a binary search that reads no more of the file than it needs.
-
-    It goes by last offsets: the batches of magic 0 and 1 have no other.
-    """
-    low, high = np.zeros(len(offsets), dtype=np.intp), np.full(len(offsets), len(stored), dtype=np.intp)
-    for _ in range(len(stored).bit_length()):
-        middle = (low + high) // 2
-        rows = stored[np.minimum(middle, len(stored) - 1)]
-        before = rows["offset"] + rows["span"] < offsets
-        low, high = np.where(before, np.minimum(middle + 1, high), low), np.where(before, high, middle)
-    return np.minimum(low, max(len(stored) - 1, 0))

@@ -1,6 +1,6 @@
 """Records whose producer id, epoch and sequence an earlier record of the partition has."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,6 @@ SEQUENCED = np.dtype([("offset", "<i8"), ("earlier", "<i8")])
 """Offsets of a record and of the last one before it with the same producer id, epoch and sequence."""
 MOST_RECORDS = 1 << 22
 """Records of batches whose sequences are found several times that are compared; more are counted."""
-_AT_ONCE = 1 << 16
 _AHEAD = 1 << 30
 """A sequence further on than this has been passed already: it wraps at 2^31."""
 
@@ -25,28 +24,35 @@ class RepeatedSequences(NamedTuple):
     more: int
 
 
-def repeated_sequences(stored: Rows) -> RepeatedSequences:
-    """Return the records of one partition with a known sequence; `stored` are its batches as STORED, in the order of the log.
+NO_SEQUENCES = RepeatedSequences(np.empty(0, dtype=SEQUENCED), 0)
+
+
+class SequenceWatch:
+    """Takes the batches of one partition as STORED, in the order of the log.
 
     Memory: a producer epoch's last sequence, and the batches of those epochs in which a sequence went back.
     """
-    suspects: list[Rows] = []
-    highest: dict[tuple[int, int], int] = {}
-    for batches in _parts(stored):
-        suspects += _gone_back(batches, highest)
-    if not suspects:
-        return RepeatedSequences(np.empty(0, dtype=SEQUENCED), 0)
-    found, more = _overlapping(stored, np.concatenate(suspects))
-    return RepeatedSequences(_known(found), more)
+
+    def __init__(self) -> None:
+        self._highest: dict[tuple[int, int], int] = {}
+        self._suspects: list[Rows] = []
+
+    def feed(self, rows: Rows) -> None:
+        """Take more batches."""
+        own = _with_sequences(rows)
+        if len(own):
+            self._suspects += _gone_back(own, self._highest)
+
+    def found(self, stored: Callable[[], Iterable[Rows]]) -> RepeatedSequences:
+        """Return the records with a known sequence; `stored` gives all that was fed again."""
+        if not self._suspects:
+            return NO_SEQUENCES
+        found, more = _overlapping(stored(), np.concatenate(self._suspects))
+        return RepeatedSequences(_known(found), more)
 
 
-def _parts(stored: Rows) -> Iterator[Rows]:
-    """Yield the batches that have sequences."""
-    for start in range(0, len(stored), _AT_ONCE):
-        rows = np.array(stored[start : start + _AT_ONCE])
-        own = (rows["producer_id"] >= 0) & (rows["sequence"] >= 0)
-        if own.any():
-            yield rows[own]
+def _with_sequences(rows: Rows) -> Rows:
+    return rows[(rows["producer_id"] >= 0) & (rows["sequence"] >= 0)]
 
 
 def _producers(rows: Rows) -> NDArray[Any]:
@@ -81,7 +87,7 @@ def _gone_back(batches: Rows, highest: dict[tuple[int, int], int]) -> Iterator[R
         yield rows[back]
 
 
-def _overlapping(stored: Rows, suspects: Rows) -> tuple[Rows, int]:
+def _overlapping(stored: Iterable[Rows], suspects: Rows) -> tuple[Rows, int]:
     """Return the batches of these producer epochs that have sequences of the suspects, and the records of others there was no room for."""
     producers, at = np.unique(_producers(suspects), return_inverse=True)
     lowest, highest = np.full(len(producers), MAX_SEQUENCE), np.zeros(len(producers), dtype=np.int64)
@@ -90,7 +96,7 @@ def _overlapping(stored: Rows, suspects: Rows) -> tuple[Rows, int]:
     np.maximum.at(highest, at, first + suspects["span"])
     found: list[Rows] = []
     room, more = MOST_RECORDS, 0
-    for batches in _parts(stored):
+    for batches in map(_with_sequences, stored):
         own = np.minimum(np.searchsorted(producers, _producers(batches)), len(producers) - 1)
         chosen = producers[own] == _producers(batches)
         begin = batches["sequence"].astype(np.int64)

@@ -147,11 +147,6 @@ class Spill(Struct, frozen=True):
         own = Path(self.directory).glob(f"*.{_writer(os.getpid())}")
         return {path.name: path.stat().st_size for path in own}
 
-    def mapped(self, number: int) -> Rows:
-        """Return the rows of a number that one process wrote, without reading them."""
-        paths = [path for path in self._files(number) if path.stat().st_size]
-        return np.memmap(paths[0], dtype=self.dtype, mode="r") if paths else np.empty(0, dtype=self.dtype)
-
     def remove(self, number: int) -> None:
         """Delete the rows of a number."""
         for path in self._files(number):

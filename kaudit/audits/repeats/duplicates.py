@@ -5,17 +5,16 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.audits.records.places import NOWHERE, offsets_of
-from kaudit.audits.records.reading import STILL_OPEN, in_hidden
-from kaudit.audits.records.repeats import batches_at
-from kaudit.audits.records.sequences import RepeatedSequences
+from kaudit.audits.records.reading import STILL_OPEN, ReadPartition, in_hidden
 from kaudit.audits.records.spill import Rows, Spill
+from kaudit.audits.records.stored import StoredBatches
 from kaudit.audits.repeats.ranges import RangeBuilder, Repeat
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET, RecordBatchHeader
@@ -74,48 +73,20 @@ class StoredBatch:
 
 
 class PartitionDuplicates(Struct):
-    """The repeats of a partition, in files that are there while it is used, and what was counted of it.
+    """The repeats of a partition that was `read`, in files that are there while it is used.
 
-    `records` were compared; `undecoded` batches cannot be; `known_keys` records have the key of an earlier one, and say something
-    else; `damaged`: some bytes of the log are no records.
+    `known_keys` records have the key of an earlier one, and say something else.
     """
 
     directory: PartitionDirectory
     reader: IdentityReader
     """By which records were compared."""
-    base: int
-    """The first offset: places count from there."""
+    read: ReadPartition
     repeated: Spill
     parts: Sequence[int]
     """The numbers of its rows in `repeated`, in the order of the log."""
-    batches: Rows
-    """As STORED."""
-    hidden: NDArray[Any] | None
-    """Transactions that read_committed consumers are not given, None where there are none at all."""
-    sequences: RepeatedSequences
-    records: int
-    undecoded: int
     known_keys: int
     without_key: int
-    compacted: bool
-    damaged: bool
-
-    def stored(self, offsets: NDArray[np.int64]) -> "list[_Place]":
-        """Return where the records at these offsets lie."""
-        rows = self.batches[batches_at(self.batches, offsets)]
-        outcomes = self._outcomes(rows, offsets)
-        lies = (rows[name].tolist() for name in ("segment", "position", "size"))
-        return list(map(_Place._make, zip(offsets.tolist(), *lies, outcomes, strict=True)))
-
-    def _outcomes(self, rows: Rows, offsets: NDArray[np.int64]) -> Sequence[str | None]:
-        if self.hidden is None:
-            return [None] * len(rows)
-        markers = np.append(self.hidden["marker_offset"], -1)[in_hidden(self.hidden, rows["producer_id"], offsets)]
-        transactional = rows["attributes"] & TRANSACTIONAL_FLAG != 0
-        return [
-            ("committed" if marker < 0 else "open" if marker == STILL_OPEN else "aborted") if own else None
-            for marker, own in zip(markers.tolist(), transactional.tolist(), strict=True)
-        ]
 
 
 class _Place(NamedTuple):
@@ -149,6 +120,7 @@ class DuplicateReader:
         self.unread = 0
         self._partition = partition
         self._open = open_source
+        self._batches = StoredBatches(partition.directory, partition.read.parts, open_source)
         self._batch = lru_cache(maxsize=_BATCHES_HELD)(self._read)
 
     def found(self, *, read_committed: bool) -> Iterator[Duplicate | RepeatedRange]:
@@ -188,21 +160,39 @@ class DuplicateReader:
             rows = partition.repeated.read(part)
             rows = rows[np.argsort(rows["place"], kind="stable")]
             offsets, firsts, given = (
-                offsets_of(rows[name]) + partition.base for name in ("place", "first", "committed")
+                offsets_of(rows[name]) + partition.read.first_offset for name in ("place", "first", "committed")
             )
-            known = np.isin(offsets, partition.sequences.rows["offset"])
-            again, first = partition.stored(offsets), partition.stored(firsts)
-            committed = partition.stored(np.where(rows["committed"] == NOWHERE, firsts, given))
+            known = np.isin(offsets, partition.read.sequences.rows["offset"])
+            again, first = self._places(offsets), self._places(firsts)
+            committed = self._places(np.where(rows["committed"] == NOWHERE, firsts, given))
             columns = (rows["copy"].tolist(), rows["copies"].tolist(), known.tolist())
             for one, earlier, other, *rest in zip(again, first, committed, *columns, strict=True):
                 yield _Suspect(one, earlier if one.outcome in _HIDDEN else other, *rest)
 
     def _of_sequences(self) -> Iterator[_Suspect]:
-        rows = self._partition.sequences.rows
+        rows = self._partition.read.sequences.rows
         if len(rows):
-            again, earlier = (self._partition.stored(rows[name]) for name in ("offset", "earlier"))
+            again, earlier = (self._places(rows[name]) for name in ("offset", "earlier"))
             for one, other in zip(again, earlier, strict=True):
                 yield _Suspect(one, other, 0, 0, known_sequence=True)
+
+    def _places(self, offsets: NDArray[np.int64]) -> list[_Place]:
+        """Return where the records at these offsets lie."""
+        rows = self._batches.at(offsets)
+        outcomes = self._outcomes(rows, offsets)
+        lies = (rows[name].tolist() for name in ("segment", "position", "size"))
+        return list(map(_Place._make, zip(offsets.tolist(), *lies, outcomes, strict=True)))
+
+    def _outcomes(self, rows: Rows, offsets: NDArray[np.int64]) -> Sequence[str | None]:
+        hidden = self._partition.read.hidden
+        if hidden is None:
+            return [None] * len(rows)
+        markers = np.append(hidden["marker_offset"], -1)[in_hidden(hidden, rows["producer_id"], offsets)]
+        transactional = rows["attributes"] & TRANSACTIONAL_FLAG != 0
+        return [
+            ("committed" if marker < 0 else "open" if marker == STILL_OPEN else "aborted") if own else None
+            for marker, own in zip(markers.tolist(), transactional.tolist(), strict=True)
+        ]
 
     def _compared(self, suspect: _Suspect, again: StoredBatch, earlier: StoredBatch) -> Duplicate | None:
         """Return what a suspect repeats, None where it says something else, or equals what is yielded as such.
@@ -252,6 +242,8 @@ class DuplicateReader:
 
     def _read(self, segment: int, position: int, size: int) -> StoredBatch:
         with closing(self._open(self._partition.directory.segments[segment])) as source:
+            if not size:
+                raise ValueError("its batch is no longer there")
             return StoredBatch(read_batch(source, position, size), self._partition.reader)
 
 

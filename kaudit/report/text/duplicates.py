@@ -181,7 +181,7 @@ def not_compared(listing: DuplicateListing) -> list[NotAudited]:
     found += [
         NotAudited(partition.directory.name, "has damage ('kaudit scan' describes it): records in it are not compared")
         for partition in listing.partitions
-        if partition.damaged
+        if partition.read.damaged
     ]
     for total in listing.totals:
         name = f"{total.topic}-{total.partition}"

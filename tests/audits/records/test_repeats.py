@@ -2,18 +2,21 @@
 
 import random
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kaudit.audits.records import reading, repeats, spill
-from kaudit.audits.records.sequences import repeated_sequences
+from kaudit.audits.records.sequences import RepeatedSequences, SequenceWatch
+from kaudit.audits.records.stored import PART, STORED, StoredBatches
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.repeated_records import repeated_records
 from kaudit.errors import UsageError
 from kaudit.model.duplicates import Duplicate
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.discover import discover
 from kaudit.source.schemes import open_segment
 from tests.logs import TRANSACTIONAL, Log, data, marker
 
@@ -127,7 +130,7 @@ def test_several_processes_find_the_same(tmp_path, monkeypatch):
 
 def stored(*batches):
     """Rows of batches, each (producer id, epoch, sequence, records), at ascending offsets."""
-    rows = np.zeros(len(batches), dtype=reading.STORED)
+    rows = np.zeros(len(batches), dtype=STORED)
     offset = 0
     for row, (producer_id, epoch, sequence, count) in zip(rows, batches, strict=True):
         row["offset"], row["producer_id"], row["epoch"], row["sequence"], row["span"] = (
@@ -136,6 +139,15 @@ def stored(*batches):
         )
         offset += count
     return rows
+
+
+def repeated_sequences(rows: np.ndarray, at_once: int = 1 << 16) -> RepeatedSequences:
+    """Feed batches some at once."""
+    parts = [rows[start : start + at_once] for start in range(0, len(rows), at_once)]
+    watch = SequenceWatch()
+    for part in parts:
+        watch.feed(part)
+    return watch.found(lambda: parts)
 
 
 @pytest.mark.parametrize(("batches", "known"), [
@@ -155,8 +167,7 @@ def test_known_sequences(batches, known):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_known_sequences_of_random_batches(monkeypatch, seed):
-    monkeypatch.setattr("kaudit.audits.records.sequences._AT_ONCE", 5)
+def test_known_sequences_of_random_batches(seed):
     chance = random.Random(seed)
     batches = [
         (chance.choice((1, 2)), chance.choice((0, 1)), chance.choice((0, 1, 2, 3, 9, 40, number)), chance.randint(1, 3))
@@ -171,20 +182,59 @@ def test_known_sequences_of_random_batches(monkeypatch, seed):
                 expect.append((offset, last[key]))
             last[key] = offset
             offset += 1
-    assert [tuple(row) for row in repeated_sequences(stored(*batches)).rows.tolist()] == expect
+    assert [tuple(row) for row in repeated_sequences(stored(*batches), 5).rows.tolist()] == expect
 
 
-def test_the_batch_of_an_offset_is_found_in_a_file():
-    rows = np.zeros(5, dtype=reading.STORED)
-    rows["offset"], rows["span"] = [3, 7, 8, 20, 21], [3, 0, 4, 0, 9]
-    for count in range(1, 6):
-        inside = [
-            (offset, index)
-            for index, row in enumerate(rows[:count])
-            for offset in range(row["offset"], row["offset"] + row["span"] + 1)
-        ]
-        offsets, indexes = zip(*inside, strict=True)
-        assert repeats.batches_at(rows[:count], np.array(offsets)).tolist() == list(indexes)
+@pytest.mark.parametrize("size", [1, 3, 50])
+def test_the_batch_of_an_offset_is_read_from_the_headers_again(tmp_path, size):
+    log = random_log(5)
+    log.write(tmp_path / "orders-0", segment_starts=(log.batches[7].base_offset,))
+    (directory,) = discover([str(tmp_path)]).everything
+    every = [batch for batch in log.batches if batch.control is None]
+    with Path(directory.segments[0].path).open("rb") as first:
+        ends = len(first.read())
+    parts, rows, position, segment = [], [], 0, 0
+    for batch in log.batches:
+        if position == ends and not segment:
+            position, segment = 0, 1
+        if batch.control is None:
+            rows.append((batch.base_offset, batch.last_offset, position, position + 1, segment))
+        position += len(batch.encode())
+    for start in range(0, len(rows), size):
+        own = rows[start : start + size]
+        for number in sorted({row[4] for row in own}):
+            same = [row for row in own if row[4] == number]
+            parts.append((same[0][0], same[-1][1], same[0][2], same[-1][3], number))
+    stored = StoredBatches(directory, np.array(parts, dtype=PART), open_segment)
+    wanted = [(offset, batch) for batch in every for offset in range(batch.base_offset, batch.last_offset + 1)]
+    found = stored.at(np.array([offset for offset, _ in wanted]))
+    assert found["offset"].tolist() == [batch.base_offset for _, batch in wanted]
+    assert found["producer_id"].tolist() == [batch.producer_id for _, batch in wanted]
+    assert [int(row["position"]) for row in found] == [
+        next(row[2] for row in rows if row[0] == batch.base_offset) for _, batch in wanted
+    ]
+    assert sum(map(len, stored.parts())) == len(every)
+    Path(directory.segments[0].path).unlink()
+    gone = StoredBatches(directory, np.array(parts, dtype=PART), open_segment).at(np.array([wanted[0][0]]))
+    assert (int(gone["size"][0]), int(gone["segment"][0])) == (0, 0)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_temporary_files_have_at_most_32_bytes_a_record(tmp_path, monkeypatch, count):
+    log = Log()
+    for number in range(400):
+        log.append(data(1, 0, number * count, count, payload=b"%d" % (number % 300)))
+    path = log.write(tmp_path / "orders-0")
+    most = []
+
+    def written(task, options, open_source):
+        found = reading.read_partition(task, options, open_source)
+        most.append(sum(file.stat().st_size for file in Path(task.identified.directory).iterdir()))
+        return found
+
+    monkeypatch.setattr("kaudit.engines.repeated_records.read_partition", written)
+    assert len(listed(path, jobs=1)[0]) == 400 * count - 300
+    assert most == [400 * count * 32]
 
 
 def test_temporary_files_do_not_go_where_the_input_is(tmp_path):
