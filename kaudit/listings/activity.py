@@ -18,7 +18,7 @@ from kaudit.model.dtypes import default_rows, dtype_of
 from kaudit.model.schema import Bool, Int16, Int32, Int64
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.producer_grouping import Merged, of
-from kaudit.reading.rows import Rows
+from kaudit.reading.rows import Rows, pick, put
 
 _NO_EPOCH = -2
 """Below any epoch a log can hold: a real producer may carry -1."""
@@ -78,19 +78,20 @@ class ActivityRows:
 
     def add(self, chunk: ChunkRows, merged: Merged, table: ProducerTable) -> None:  # noqa: ARG002 - `merged` has its rows
         """Take one chunk's rows; `table` knows their producer ids. Markers that compaction emptied do nothing."""
-        for part, _ in merged.parts(_PART_ROWS):
-            slots = table.slots(part.producer_ids)
-            self._grow(len(table))
-            own = self._rows[slots]
+        slots = table.slots(merged.producer_ids)
+        self._grow(len(table))
+        for part, groups in merged.parts(_PART_ROWS):
+            own = pick(self._rows, slots[groups])
             _count(part, own)
             _rebuild(part, own)
-            self._rows[slots] = own
+            put(self._rows, slots[groups], own)
 
     def _grow(self, count: int) -> None:
         if count > len(self._rows):
             # realloc moves large blocks by remapping pages: no second copy of a million rows
             self._rows.resize(count + _SPARE_ROWS, refcheck=False)
-        self._rows[self._count : count] = _UNKNOWN
+        as_one = np.dtype((np.void, PRODUCER_ACTIVITY.itemsize))  # copied at once, not field by field
+        self._rows[self._count : count].view(as_one)[:] = _UNKNOWN.view(as_one)
         self._count = count
 
 

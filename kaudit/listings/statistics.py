@@ -286,29 +286,19 @@ def creators(joined: Joined, chosen: NDArray[np.int64], names: Mapping[int, str]
     if not len(chosen):
         return []
     chosen = np.sort(chosen)
-    keys = np.zeros(len(chosen), dtype=[("topics", np.int64), ("life", np.int8), ("named", np.int32)])
-    keys["topics"] = joined.topics[chosen]
-    keys["life"] = _lives(joined, chosen)
-    patterns: dict[str, int] = {}
-    ids = joined.ids[chosen]
-    for producer_id, name in names.items():
-        at = int(np.searchsorted(ids, producer_id))
-        if at < len(ids) and int(ids[at]) == producer_id:
-            keys["named"][at] = patterns.setdefault(name_pattern(name), len(patterns) + 1)
-    named = keys["named"] > 0
-    keys["topics"][named] = 0
-    keys["life"][named] = 0
-    kinds, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    batches = np.zeros(len(kinds), dtype=np.int64)
-    np.add.at(batches, inverse.ravel(), joined.batches[chosen])
-    by_number = {number: pattern for pattern, number in patterns.items()}
+    named, patterns = _patterns(joined.ids[chosen], names)
+    lives, topic_sets = (np.where(named, 0, column) for column in (_lives(joined, chosen), joined.topics[chosen]))
+    order = np.lexsort((named, lives, topic_sets))  # stable: the first of a kind has its least id
+    kinds = np.stack([topic_sets, lives, named], axis=1)[order]
+    starts = np.flatnonzero(np.append(True, (kinds[1:] != kinds[:-1]).any(axis=1)))
+    counts, batches = np.diff(starts, append=len(order)), np.add.reduceat(joined.batches[chosen][order], starts)
     found: list[Creator] = []
-    for kind, (topic_set, life, number) in enumerate(kinds.tolist()):
-        least = int(chosen[first[kind]])
+    for kind, (topic_set, life, number) in enumerate(kinds[starts].tolist()):
+        least = int(chosen[order[starts[kind]]])
         topics = joined.topics_of(least)
         found.append(
             Creator(
-                (by_number[number] if number else _LIVES[life], topic_set),
+                (patterns[number - 1] if number else _LIVES[life], topic_set),
                 bool(number),
                 int(counts[kind]),
                 int(batches[kind]),
@@ -318,6 +308,17 @@ def creators(joined: Joined, chosen: NDArray[np.int64], names: Mapping[int, str]
             )
         )
     return found
+
+
+def _patterns(ids: NDArray[np.int64], names: Mapping[int, str]) -> tuple[NDArray[np.int32], Sequence[str]]:
+    """Return the patterns of names, and of each id (ascending) which one its name has: 1 for the first, 0 without a name."""
+    named = np.zeros(len(ids), dtype=np.int32)
+    patterns: dict[str, int] = {}
+    for producer_id, name in names.items():
+        at = int(np.searchsorted(ids, producer_id))
+        if at < len(ids) and int(ids[at]) == producer_id:
+            named[at] = patterns.setdefault(name_pattern(name), len(patterns) + 1)
+    return named, list(patterns)
 
 
 def top_creators(found: Iterable[Creator]) -> list[Creator]:
