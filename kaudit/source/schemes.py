@@ -210,14 +210,3 @@ def removed_from_head(segment: Uri) -> int | None:
         return None
     oldest = min((offset for name in names if (offset := segment_base_offset(name)) is not None), default=None)
     return oldest if base_offset is not None and oldest is not None and oldest > base_offset else None
-
-
-def read_side_file(path: str, limit: int) -> bytes:
-    """Return the first `limit` bytes of a file by its path or URL.
-
-    Raises:
-        OSError: it cannot be read.
-
-    """
-    uri = Uri.parse(path)
-    return filesystem(uri).read_start(uri, limit)

@@ -31,7 +31,7 @@ from kaudit.source.layout import (
 )
 from kaudit.source.local import LocalFileSystem
 from kaudit.source.pattern import LayoutPattern, PatternError
-from kaudit.source.schemes import SegmentRemovedError, filesystem, open_segment, read_side_file, writable_filesystem
+from kaudit.source.schemes import SegmentRemovedError, filesystem, open_segment, writable_filesystem
 from kaudit.source.uri import Uri, UrlError
 from kaudit.source.zookeeper import zookeeper_nearby
 from tests.formats.encoders import message
@@ -642,8 +642,9 @@ def test_without_any_hint_there_is_no_evidence_of_a_release(tmp_path):
 
 def test_a_file_is_read_by_its_path_up_to_a_limit(tmp_path):
     (tmp_path / "file").write_bytes(b"0123456789")
-    assert [read_side_file(str(tmp_path / "file"), limit) for limit in (4, 99)] == [b"0123", b"0123456789"]
-    assert read_side_file(f"file://{tmp_path}/file", 1) == b"0"
+    for text, limit, content in ((f"{tmp_path}/file", 4, b"0123"), (f"file://{tmp_path}/file", 99, b"0123456789")):
+        uri = Uri.parse(text)
+        assert filesystem(uri).read_start(uri, limit) == content
 
 
 @pytest.mark.parametrize("per_offset", [1, 3])
