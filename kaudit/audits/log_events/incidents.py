@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 from msgspec import Struct, field, structs
@@ -68,6 +68,7 @@ _APPEND_FAILED = frozenset({"append-failed", "append-failed-topic-id"})
 _NEAR_LINES, _NEAR, _AT_ONCE_MS = 3, 5, 1000
 """Lines, events and milliseconds within which entries are about the same."""
 _NAMES = ("producer_id", "transactional_id", "client_id", "topic", "partition")
+_names, _NOBODY = attrgetter(*_NAMES), (None,) * len(_NAMES)
 _THREAD_FENCED = "streams-fenced"
 """The pattern of the line after which a thread of Kafka Streams gives its tasks up, and initialises its producer anew."""
 _OF_REPLICAS = (Consequence.TRUNCATED, Consequence.UNCLEAN, Consequence.STATE_REBUILT)
@@ -149,24 +150,15 @@ def _one_of_a_line(events: Iterable[LogEvent]) -> Iterable[LogEvent]:
 
 
 def _named(event: LogEvent, near: Sequence[LogEvent]) -> LogEvent:
-    """Return an event that names nobody as what it is said to be by one of the same error: Flink's writer and its task log one exception."""
-    if event.error is None or _names_somebody(event):
+    """Return an event that names nobody with the names of one of the same error: Flink's writer and its task log one exception."""
+    if event.error is None or _names(event) != _NOBODY:
         return event
-    for other in near:
-        if (other.path, other.error) == (event.path, event.error) and _names_somebody(other) and _at_once(event, other):
-            names = {name: getattr(other, name) for name in _NAMES}
-            return replace(event, **names)
-    return event
-
-
-def _names_somebody(event: LogEvent) -> bool:
-    return any(getattr(event, name) is not None for name in _NAMES)
-
-
-def _at_once(one: LogEvent, other: LogEvent) -> bool:
-    if one.timestamp_ms is None or other.timestamp_ms is None:
-        return False
-    return abs(one.timestamp_ms - other.timestamp_ms) <= _AT_ONCE_MS
+    at = event.timestamp_ms or 0
+    alike = (
+        other for other in near if (other.path, other.error) == (event.path, event.error) and _names(other) != _NOBODY
+    )
+    at_once = (other for other in alike if abs((other.timestamp_ms or 0) - at) <= _AT_ONCE_MS)
+    return replace(event, **dict(zip(_NAMES, _names(next(at_once, event)), strict=True)))
 
 
 def _says_why(after: LogEvent, event: LogEvent) -> bool:
