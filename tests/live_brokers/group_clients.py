@@ -45,7 +45,7 @@ class KafkaPython:
         self._topic, self._given = topic, given
         self._consumer = KafkaConsumer(
             bootstrap_servers=servers, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest",
-            session_timeout_ms=10_000, heartbeat_interval_ms=500, client_id=f"client-{group}", max_poll_records=10,
+            session_timeout_ms=45_000, heartbeat_interval_ms=500, client_id=f"client-{group}", max_poll_records=10,
         )  # fmt: skip
         if subscribes:
             self._consumer.subscribe([topic])
@@ -109,7 +109,7 @@ class Confluent:
         import confluent_kafka  # not a package of this environment: uv run --with confluent-kafka
 
         self._kafka, self._topic, self._given = confluent_kafka, topic, given
-        own = {"session.timeout.ms": 10_000} if protocol is None else protocol
+        own = {"session.timeout.ms": 45_000} if protocol is None else protocol
         self._consumer: Any = confluent_kafka.Consumer(
             {"bootstrap.servers": servers, "group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest",
              "client.id": f"client-{group}", **own}
