@@ -39,12 +39,19 @@ def whole_batches(batches: Batches, source: ByteSource) -> Iterator[memoryview]:
 
 
 def _blocks(batches: Batches, source: ByteSource) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], memoryview]]:
-    """Yield where batches that lie near one another begin in the bytes that hold them, how long they are, and these bytes."""
+    """Yield where batches that follow one another begin in the bytes that hold them, how long they are, and these bytes.
+
+    Of what brokers send only the bytes of a batch, and those that follow it at once, are at its position.
+    """
     positions, sizes = batches["position"], batches["size"]
     ends, first = positions + sizes, 0
+    apart = np.append(np.flatnonzero(ends[:-1] != positions[1:]) + 1, len(positions))
     while first < len(positions):
         start = int(positions[first])
-        stop = max(int(np.searchsorted(ends, start + _AT_ONCE, side="right")), first + 1)
+        stop = min(
+            int(np.searchsorted(ends, start + _AT_ONCE, side="right")), apart[np.searchsorted(apart, first, "right")]
+        )
+        stop = max(stop, first + 1)
         data = memoryview(bytearray(int(ends[stop - 1]) - start))
         source.read_into(start, data)
         yield positions[first:stop] - start, sizes[first:stop], data
