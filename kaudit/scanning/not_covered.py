@@ -252,7 +252,8 @@ def inputs_without_choice(
 
 
 def _any_in(place: Uri, partitions: Sequence[PartitionDirectory]) -> bool:
-    return any(Uri.parse(segment.path).lies_in(place) for entry in partitions for segment in entry.segments[:1])
+    ends = (segment for entry in partitions for segment in (*entry.segments[:1], *entry.segments[-1:]))
+    return any(Uri.parse(segment.path).lies_in(place) for segment in ends)
 
 
 def missing_partitions(options: ScanOptions, found: Sequence[PartitionDirectory]) -> Iterator[NotAudited]:

@@ -378,6 +378,13 @@ def test_partitions_that_are_not_among_the_inputs_are_counted(whole, tiered):
     assert any(entry.reason.startswith("1 partitions there are not among the inputs") for entry in result.not_audited)
 
 
+def test_a_path_whose_first_segments_are_elsewhere_holds_what_was_asked_for(whole, tiered):
+    here, there, _ = tiered(whole, AivenPlugin())
+    shutil.copytree(here / "orders-0", here / "bills-0")
+    result = audited(here, remote=str(there), topics=["orders"], require_all=True)
+    assert {entry.topic for entry in result.partitions} == {"orders"}
+
+
 def test_a_location_without_segments(whole, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -76,7 +76,7 @@ def holes(stage: Stage) -> None:
 
 
 def failed_over(stage: Stage) -> None:
-    """The leader is killed while its copies fail, and the other one copies these segments; then records and a whole topic are deleted."""
+    """A topic is deleted; the leader is killed while its copies fail, and the other one copies these segments; then records are deleted."""
     _topic(stage)
     _topic(stage, "gone")
     bills = stage.writer(JAVA, "bills", transactional_id="billing-1", linger_ms=5, transaction_timeout_ms=600000)
@@ -85,6 +85,9 @@ def failed_over(stage: Stage) -> None:
     _rolled(plain, ["x0-", "x1-", "x2-"], "gone")
     _deleted_here(stage, 10)
     _deleted_here(stage, 10, "gone")
+    stage.delete_topic("gone")
+    segments = stage.remote.glob  # type: ignore[union-attr]
+    stage.until(lambda: len([*segments("**/gone-0-*/*.log")]), (0).__eq__)
     with _remote_unwritable(stage):
         for number in range(3):
             _transaction(bills, f"t{number}-", "abort" if number == 1 else "commit", plain, f"p{number}-")
@@ -104,9 +107,7 @@ def failed_over(stage: Stage) -> None:
     stage.brokers[CONTROLLER].start()
     stage.led(TOPIC, lambda led: set(led.in_sync) == {1, CONTROLLER})
     stage.delete_records(TOPIC, 22)
-    stage.delete_topic("gone")
-    segments = stage.remote.glob  # type: ignore[union-attr]
-    stage.until(lambda: len([*segments("**/gone-0-*/*.log"), *segments(f"**/{TOPIC}-0-*/{0:020d}-*.log")]), (0).__eq__)
+    stage.until(lambda: len([*segments(f"**/{TOPIC}-0-*/{0:020d}-*.log")]), (0).__eq__)
     _rolled(plain, ["d0-", "d1-"])
     time.sleep(2)
     stage.moment("deleted", healthy=True)
