@@ -171,7 +171,8 @@ def test_what_is_not_compared():
     ]
 
     def partition(name, *, damaged):
-        return cast("Any", SimpleNamespace(directory=SimpleNamespace(name=name), damaged=damaged))
+        read = SimpleNamespace(damaged=damaged)
+        return cast("Any", SimpleNamespace(directory=SimpleNamespace(name=name), read=read))
 
     found = listing(
         total(0),
