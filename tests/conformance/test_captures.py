@@ -65,9 +65,16 @@ RETRIES = {
     ("retry-dup", "logdirs/b1"): {
         "KA702": "for the copies truth.json counts",
         "KA703": "where retries changed the order",
-    }
+    },
+    **dict.fromkeys(
+        [("cross-session", "logdirs/b1"), ("cross-session", "logdirs-live/b1")],
+        {
+            "KA701": "for the records that truth.json has under two producer ids",
+            "KA208": "for the restarts of the application",
+        },
+    ),
 }
-"""Where clients without idempotence sent again: hundreds of warnings, held against truth.json one by one in
+"""Where records were sent again: many warnings, held against truth.json one by one in
 tests/audits/repeats/test_non_idempotent_repeats.py."""
 
 

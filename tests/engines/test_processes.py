@@ -125,6 +125,11 @@ def who(task: Any, /, options: object, open_source: object) -> tuple[int, int]:
     return task.number, os.getpid()
 
 
+def task(number, size, path):
+    segments = [SimpleNamespace(path=f"{path}/t-0/00000000000000000000.log")]
+    return SimpleNamespace(bytes=size, number=number, directories=[SimpleNamespace(segments=segments)])
+
+
 @pytest.mark.parametrize(
     ("sizes", "jobs", "path", "others"),
     [
@@ -140,7 +145,7 @@ def who(task: Any, /, options: object, open_source: object) -> tuple[int, int]:
 def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, path, others):
     monkeypatch.setattr(engine, "PROCESSES_PAY_BYTES", 100)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    work: Any = [SimpleNamespace(bytes=size, number=number) for number, size in enumerate(sizes)]
+    work: Any = [task(number, size, path) for number, size in enumerate(sizes)]
     progress = Progress()
     done = list(engine.LOCAL.each_partition(work, who, ScanOptions([path], jobs=jobs), progress))
     assert [number for number, _ in done] == list(range(len(sizes)))
@@ -152,7 +157,7 @@ def test_partitions_are_shared_out_where_that_pays(monkeypatch, sizes, jobs, pat
 def test_where_the_cores_cannot_be_counted_all_is_done_here(monkeypatch):
     monkeypatch.setattr(engine, "PROCESSES_PAY_BYTES", 0)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    work: Any = [SimpleNamespace(bytes=50, number=number) for number in range(3)]
+    work: Any = [task(number, 50, "/logs") for number in range(3)]
     done = list(engine.LOCAL.each_partition(work, who, ScanOptions(["/logs"]), SilentProgress()))
     assert done == [(number, os.getpid()) for number in range(3)]
 

@@ -260,4 +260,4 @@ def test_a_snapshot_that_is_written_meanwhile_is_compared_with_the_log(log):
         name = log.directory / f"{offset:020d}.snapshot"
         name.write_bytes(snapshot([(7, 0, sequence, offset - 1, 0, BATCHES[0].timestamp, -1, -1)]))
     assert log.visit() == (2 * SIZE, 0)
-    assert [found.file.offset for found in log.follower.close().suspects] == [6]
+    assert [found.file.base_offset for found in log.follower.close().suspects] == [6]
