@@ -61,18 +61,17 @@ EXPECTED: tuple[tuple[str, str, set[tuple[str, str, int, int | None]], str], ...
     ("torn-writes", "future-delete-killed/b1-dir0", set(), "moves in progress elsewhere"),
 )
 
+SENT_AGAIN_BY_RESTARTS = {
+    "KA701": "for the records that truth.json has under two producer ids",
+    "KA208": "for the restarts of the application",
+}
 RETRIES = {
     ("retry-dup", "logdirs/b1"): {
         "KA702": "for the copies truth.json counts",
         "KA703": "where retries changed the order",
     },
-    **dict.fromkeys(
-        [("cross-session", "logdirs/b1"), ("cross-session", "logdirs-live/b1")],
-        {
-            "KA701": "for the records that truth.json has under two producer ids",
-            "KA208": "for the restarts of the application",
-        },
-    ),
+    ("cross-session", "logdirs/b1"): SENT_AGAIN_BY_RESTARTS,
+    ("cross-session", "logdirs-live/b1"): SENT_AGAIN_BY_RESTARTS,
 }
 """Where records were sent again: many warnings, held against truth.json one by one in
 tests/audits/repeats/test_non_idempotent_repeats.py."""
