@@ -19,9 +19,13 @@ _NO_CHECKPOINT = "no cleaner checkpoint was copied, and no rewritten batch shows
 _FETCHED = "the log cleaner of this broker has not been here, that of a leader may have been"
 _LEFT_OUT = "the text leaves them out"
 _NOT_HERE = (
-    f"they are not on this disk: {LOG_START_CHECKPOINT} starts the log below its first segment, so they are in remote storage, "
-    "or retention went on until the copy was made, or they are lost"
+    f"they are not on this disk: {LOG_START_CHECKPOINT} starts the log below its first segment, {{}}"
+    "retention went on until the copy was made, or they are lost"
 )
+_ELSEWHERE = {
+    None: "so they are in remote storage, or ",
+    False: "and the topic has no remote storage (remote.storage.enable): ",
+}
 _UNCONFIRMED = f"they are not on this disk, and no record of {REMOTE_LOG} confirms that they are in remote storage"
 _Gap = tuple[MissingOffsets, OffsetClass, str]
 """Missing offsets, what became of them, and how that is known."""
@@ -63,7 +67,8 @@ def coverage_of(
     if before and directory.is_tiered:
         ranges.append(OffsetRange(start - before, start - 1, before, OffsetClass.UNCONFIRMED, _UNCONFIRMED))
     elif before:
-        ranges.append(_unknown(start - before, start - 1, before, _NOT_HERE))
+        reason = _NOT_HERE.format(_ELSEWHERE[directory.is_tiered])
+        ranges.append(_unknown(start - before, start - 1, before, reason))
     if directory.whole_directory or directory.is_fetched:
         counted[OffsetClass.RETENTION] = start - before
     account = Coverage(

@@ -19,14 +19,16 @@ from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.not_covered import inputs_without_choice, missing_from_inputs, missing_partitions
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.discover import NO_SEGMENT, PathNotFoundError, discover
-from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.source.layout import CLUSTER_METADATA, Layout, PartitionDirectory
 from kaudit.source.pattern import LayoutPattern, PatternError
-from kaudit.source.schemes import close_archives
+from kaudit.source.schemes import close_archives, open_segment
 from kaudit.source.uri import UrlError
 
 if TYPE_CHECKING:
+    from kaudit.audits.replicas import partition_leaders
     from kaudit.scanning import remote_choice, remote_segments
 else:
+    partition_leaders = Deferred("kaudit.audits.replicas.partition_leaders")
     remote_choice = Deferred("kaudit.scanning.remote_choice")
     remote_segments = Deferred("kaudit.scanning.remote_segments")
 
@@ -98,7 +100,16 @@ def input_without_remote(options: ScanOptions) -> Layout:
         (chosen if options.asks_for(directory.topic, directory.partition) else unchosen).append(directory)
     if options.log_start_offset is not None:
         chosen = [replace(directory, log_start_offset=options.log_start_offset) for directory in chosen]
-    return replace(layout, partitions=chosen, unchosen=unchosen)
+    return replace(layout, partitions=_with_remote_storage(chosen, layout), unchosen=unchosen)
+
+
+def _with_remote_storage(chosen: list[PartitionDirectory], layout: Layout) -> list[PartitionDirectory]:
+    """Return the partitions, those that lack their first offsets with what __cluster_metadata says of their topics' remote storage."""
+    metadata = [entry for entry in layout.partitions if entry.topic == CLUSTER_METADATA]
+    if not metadata or not any(entry.offsets_elsewhere for entry in chosen):
+        return chosen
+    known = partition_leaders.remote_storage(metadata, open_segment)
+    return [replace(entry, is_tiered=known.get(entry.topic_id or "", entry.is_tiered)) for entry in chosen]
 
 
 def _require_segments(options: ScanOptions, layout: Layout) -> None:

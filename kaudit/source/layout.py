@@ -195,8 +195,8 @@ class PartitionDirectory(Struct, frozen=True):
     """Files with known names that are not segments, sorted by name."""
     checkpoints: Sequence[SegmentFile] = ()
     """The offset checkpoints of its log directory: the same objects for all its partitions."""
-    is_tiered: bool = False
-    """Whether its broker moves segments to remote storage."""
+    is_tiered: bool | None = None
+    """Whether segments are moved to remote storage, by its topic's configuration, else its broker's; None: not known."""
     is_captured: bool = False
     """Whether `kaudit capture` wrote it: its segments are not the broker's."""
     is_stopped: bool = False

@@ -31,7 +31,7 @@ class LogDirectory(Struct):
     identity: LogDirectoryIdentity | None = None
     has_checkpoints: bool = False
     checkpoints: tuple[SegmentFile, ...] = ()
-    is_tiered: bool = False
+    is_tiered: bool | None = None
     """The broker moves segments to remote storage."""
     is_captured: bool = False
     """`kaudit capture` wrote it: its segments are not the broker's."""
@@ -67,7 +67,7 @@ class LogDirectories(Struct):
             known.identity = self._take_meta(directory)
             self.bootstrap = self.bootstrap or self._holds(directory, BOOTSTRAP_CHECKPOINT)
             known.is_captured = self._holds(directory, CAPTURE_ACCOUNT)
-            known.is_tiered = self._holds(directory, REMOTE_INDEX_CACHE)
+            known.is_tiered = self._holds(directory, REMOTE_INDEX_CACHE) or None
             known.is_stopped = self._holds(directory, CLEAN_SHUTDOWN)
         return known
 

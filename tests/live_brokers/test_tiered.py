@@ -190,6 +190,22 @@ def test_without_metadata_lines_say_how_far_copies_had_come(tmp_path):
     assert re.search(rf"is not known \(copies had reached offset {last} by server-b\d\.log:\d+\)$", said)
 
 
+@pytest.mark.parametrize("name", ["tiered", "tiered-4.3"])
+def test_the_topics_configuration_says_that_what_the_disk_lacks_is_in_remote_storage(name, tmp_path):
+    """Recorded: `remote.storage.enable` in __cluster_metadata, while neither the broker's cache nor __remote_log_metadata was copied."""
+    broker = unpacked(name, tmp_path) / "failed-over" / "b1"
+    for other in ("__remote_log_metadata-0", "remote-log-index-cache"):
+        shutil.rmtree(broker / other)
+    first = min(int(log.stem) for log in (broker / "orders-0").glob("*.log"))
+    accounts = []
+    for _ in range(2):
+        (account,) = [each for each in kaudit.scan(broker).coverage if each.topic == "orders"]
+        accounts.append(account.offsets)
+        shutil.rmtree(broker / "__cluster_metadata-0", ignore_errors=True)
+    assert [own.get("unconfirmed", 0) for own in accounts] == [first, 0]
+    assert [own.get("unknown", 0) for own in accounts] == [0, first]
+
+
 def test_findings_name_the_lines_of_copies_that_failed(tmp_path):
     place = unpacked("tiered-holes", tmp_path)
     found = {finding.code: finding for finding in kaudit.scan(place / "deleted-here").findings}

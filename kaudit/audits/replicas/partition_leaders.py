@@ -1,4 +1,4 @@
-"""What the controller wrote into __cluster_metadata: which broker led a partition under which leader epoch, which topics were deleted."""
+"""What the controller wrote into __cluster_metadata: who led a partition under which leader epoch, which topics were deleted or have remote storage."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +19,9 @@ _MAX_BYTES: Final = 64 << 20
 _OF_PARTITIONS: Final = (b"\x03", b"\x05")
 """The types of PartitionRecord and PartitionChangeRecord."""
 _REMOVED_TOPIC: Final = (b"\x09",)
+_TOPICS_AND_CONFIGS: Final = (b"\x02", b"\x04")
+_ENABLE: Final = (2, "remote.storage.enable")
+"""As resourceType (ConfigResource.Type.TOPIC) and name of a ConfigRecord."""
 _NO_CHANGE: Final = -2
 
 
@@ -55,6 +58,24 @@ def removed_topics(metadata: Iterable[PartitionDirectory], open_source: OpenSour
         for record in _changes(directory, _REMOVED_TOPIC, open_source):
             removed.setdefault(str((record.value or {})["topicId"]), f"RemoveTopicRecord in {directory.relative}")
     return removed
+
+
+def remote_storage(metadata: Iterable[PartitionDirectory], open_source: OpenSource) -> Mapping[str, bool]:
+    """Return by topic id whether `remote.storage.enable` of a topic is true, as replicas of __cluster_metadata have it; the furthest counts.
+
+    Without a ConfigRecord it is false (LogConfig), and a topic that is made anew begins without.
+    """
+    enabled: dict[str, bool] = {}
+    for directory in sorted(metadata, key=lambda each: [(file.base_offset, file.size) for file in each.segments[-1:]]):
+        ids: dict[object, str] = {}
+        for record in _changes(directory, _TOPICS_AND_CONFIGS, open_source):
+            content = record.value or {}
+            if record.name == "TopicRecord":
+                ids[content["name"]] = str(content["topicId"])
+                enabled[ids[content["name"]]] = False
+            elif (content["resourceType"], content["name"]) == _ENABLE and content["resourceName"] in ids:
+                enabled[ids[content["resourceName"]]] = content["value"] == "true"
+    return enabled
 
 
 def _changes(
