@@ -24,6 +24,8 @@ class Consequence(StrEnum):
     """A client gave records up."""
     TRUNCATED = auto()
     """A replica cut the end of its log off."""
+    DIRECTORY_FAILED = auto()
+    """A broker's log directory failed: its replicas there are offline."""
     UNCLEAN = auto()
     """A leader was elected that may lack records."""
     MARKERS_STOPPED = auto()
@@ -87,7 +89,7 @@ class EpochUse(Struct, frozen=True):
 class LoggedIncident(Struct, frozen=True, kw_only=True):
     """The events that say the same of one producer, or of one replica, in the order of their times.
 
-    `subject` is the same for everything about one producer, whatever its lines name it by. `error` is the name in Kafka's
+    `subject` is the same for everything about one producer, whatever its lines name it by, or the log directory that failed. `error` is the name in Kafka's
     `Errors`, empty where events state none or several. `partition_read`: the log of the partition was read too. `shown` are
     some of the events as evidence. A field is None where no event says it.
     """

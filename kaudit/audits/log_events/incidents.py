@@ -58,6 +58,7 @@ _BY_KIND: Mapping[LogEventKind, Consequence] = {
     _Kind.TRUNCATED: Consequence.TRUNCATED,
     _Kind.REPLICATION_FAILED: Consequence.TRUNCATED,
     _Kind.CORRUPTION: Consequence.TRUNCATED,
+    _Kind.LOG_DIR_FAILED: Consequence.DIRECTORY_FAILED,
     _Kind.UNCLEAN_LEADER_ELECTED: Consequence.UNCLEAN,
     _Kind.SNAPSHOT_UNREADABLE: Consequence.STATE_REBUILT,
 }
@@ -98,6 +99,10 @@ _RETRIED = frozenset(
 """Errors after which clients log a failed attempt, and try again."""
 _STARTS_ANEW = (_Kind.EPOCH_BUMPED, _Kind.SEQUENCE_RESET, _Kind.PRODUCER_ID_ASSIGNED)
 _GIVEN_UP = (_Kind.DELIVERY_FAILED, _Kind.DELIVERY_TIMEOUT, _Kind.FATAL_ERROR)
+_DIRECTORY = re.compile(
+    r"\b(?:dirs?(?: in)?|log directory) (/[^ ,]*[^ ,.])|checkpoint file (/[^ ]*?)(?:/[^/ ]+-\d+)?/[^/ ]+(?: |$)"
+)
+"""The log directory that a line names, or that the checkpoint lies in."""
 _COORDINATOR = re.compile(r"\b__transaction_state-(\d{1,9})\b")
 TOO_FEW_REPLICAS = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 
@@ -178,10 +183,22 @@ def _key(event: LogEvent, consequence: Consequence, names: ProducerNames) -> Has
         return consequence, names.of(event)
     if event.pattern in _ROUTINE:
         return consequence, event.path.rpartition("/")[0]
+    if consequence is Consequence.DIRECTORY_FAILED:
+        return consequence, _log(event), _directory(event)
     if consequence in _OF_REPLICAS:
         return consequence, event.topic, event.partition
     error = event.error if event.error in CONSEQUENCES else None
     return consequence, names.of(event), error, names.producer_id(event), event.topic, event.partition
+
+
+def _log(event: LogEvent) -> str:
+    """Return what the parts of a log that is rolled have in common."""
+    return event.path.partition(".log")[0]
+
+
+def _directory(event: LogEvent) -> str:
+    found = _DIRECTORY.search(event.text)
+    return "of an unknown path" if found is None else found[1] or found[2]
 
 
 class _Producer(Struct):
@@ -247,12 +264,16 @@ class _Incidents:
         """The last place where replicas of a partition were in sync again, by what a line says or needs."""
         self._begun: dict[str, int] = {}
         """The last place where a producer was given an epoch, by log."""
+        self._started: dict[str, int] = {}
+        """The last place where the broker started, by log."""
         self._groups: dict[Hashable, list[tuple[int, LogEvent]]] = {}
         self._epochs: dict[tuple[str, int | None], list[tuple[int, LogEvent]]] = {}
         """The events that state an epoch, or that there is none left, by producer and producer id."""
         for place, event in enumerate(events):
             if event.event in _STARTS_ANEW:
                 self._begun[event.path] = place
+            if event.event is _Kind.STARTED:
+                self._started[_log(event)] = place
             self._producers.setdefault(names.of(event), _Producer()).add(place, event)
             if event.event is _Kind.ISR_EXPANDED:
                 self._mended[event.topic, event.partition] = place
@@ -288,12 +309,18 @@ class _Incidents:
                 else _outcome_of_fenced(event, producer, partition_read=state is not None)
                 for place, event in events
             ]
+        elif consequence is Consequence.DIRECTORY_FAILED and self._started.get(_log(first), -1) > events[-1][0]:
+            outcomes = [Outcome.MENDED]
         elif consequence in {Consequence.REFUSED, Consequence.FORGOTTEN}:
             read = None if producer_id is None else state
             outcomes = list(self._outcomes(events, producer, producer_id, read))
         return LoggedIncident(
             consequence=consequence,
-            subject=self._names.of(first) if first.pattern not in _ROUTINE else f"replicas {first.path}",
+            subject=_directory(first)
+            if consequence is Consequence.DIRECTORY_FAILED
+            else f"replicas {first.path}"
+            if first.pattern in _ROUTINE
+            else self._names.of(first),
             events=own,
             error=_same(event.error or "" for event in own if event.error in CONSEQUENCES) or "",
             outcome=max(outcomes, key=list(Outcome).index),

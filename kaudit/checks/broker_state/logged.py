@@ -15,6 +15,7 @@ from kaudit.checks.texts import counted
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import ShownEvents
 from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.impact import Impact
 from kaudit.model.json_record import rfc3339
 from kaudit.model.logged_incidents import AbortedRecords, Consequence, LoggedIncident, Outcome
 
@@ -78,6 +79,7 @@ class Account(Struct, frozen=True, kw_only=True):
     rule: str
     explanations: Sequence[Explanation]
     sequences: SequencesEvidence = SequencesEvidence()
+    impact: Impact = Impact()
 
 
 def logged_finding(reported: Check, context: Context, incident: LoggedIncident, account: Account) -> Finding:
@@ -114,6 +116,7 @@ def logged_finding(reported: Check, context: Context, incident: LoggedIncident, 
             last_missing_sequence=account.sequences.last_missing,
         ),
         explanations=account.explanations,
+        impact=account.impact,
         following=[*commands, *((f"kaudit explain {incident.error}",) if incident.error else ())],
         absent=_ABSENT,
     )

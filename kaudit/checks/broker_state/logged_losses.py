@@ -1,5 +1,6 @@
 """What logs of brokers and clients show of transactions rolled back, records given up, logs cut off, and unclean elections."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from kaudit.checks.broker_state.log_meanings import MEANINGS, rule_of
@@ -16,10 +17,12 @@ from kaudit.checks.log_causes import (
     RETRIED,
     UNCLEAN_STOP,
 )
+from kaudit.checks.texts import listed
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.copy_identities import HeldTwice
 from kaudit.model.finding import Explanation, Finding, Severity
-from kaudit.model.logged_incidents import Consequence, LoggedIncident
+from kaudit.model.impact import Act, Caution, Impact
+from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
 
 _TIMEOUT_RULE = (
     "a coordinator aborts a transaction that is open for longer than transaction.timeout.ms, and raises the epoch: whatever "
@@ -266,11 +269,13 @@ _ROUTINE = (Severity.NOTE, "cut their logs off where they differed from their le
     "KA815",
     severity=Severity.ERROR,
     severity_note="warning when no committed record need be lost, note for followers that only fall in with a new leader",
-    summary="a replica cut the end of its log off, or cannot follow its leader",
+    summary="a replica cut the end of its log off, cannot follow its leader, or is offline: its log directory failed",
     caused_by=(UNCLEAN_STOP, MOVED, OUT_OF_SYNC),
 )
 def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]:
-    """Report replicas that lost more than uncommitted records by partition, all others of a log directory once."""
+    """Report replicas that lost more than uncommitted records by partition, all others of a log directory once; and directories that failed."""
+    for incident in _of(evidence, Consequence.DIRECTORY_FAILED):
+        yield logged_finding(replica_truncated, context, incident, _directory_failed(incident))
     twice = {(copy.topic, copy.partition) for found in evidence.of(HeldTwice) for copy in found.copies}
     for incident in _of(evidence, Consequence.TRUNCATED):
         worst = max(incident.events, key=lambda event: _cut(event)[0].rank)
@@ -298,6 +303,43 @@ def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]
                 else _CUT_RIGHTLY,
             ),
         )
+
+
+_OFFLINE = re.compile(r"\b(?:Logs|stopped fetcher) for partitions (\S+) ")
+_MOST_NAMED = 3
+_STOPPED = re.compile(r"Shutdown broker because (all|the metadata) log dir")
+
+
+def _directory_failed(incident: LoggedIncident) -> Account:
+    named = (
+        name for event in incident.events if (found := _OFFLINE.search(event.text)) for name in found[1].split(",")
+    )
+    partitions = list(dict.fromkeys(filter(None, named)))
+    more = partitions[_MOST_NAMED:]
+    ids = {event.broker_id for event in incident.events} - {None}
+    directory = f"log directory {incident.subject}"
+    message = f"{directory} of {f'broker {ids.pop()}' if len(ids) == 1 else 'a broker'} failed"
+    if partitions:
+        offline = listed([*partitions[:_MOST_NAMED], *([f"{len(more):,} more"] if more else [])])
+        message += f": {offline} went offline there"
+    if stopped := next(filter(None, (_STOPPED.search(event.text) for event in incident.events)), None):
+        message += (
+            f", and the broker stopped: {'it has no other' if stopped[1] == 'all' else 'the metadata lies there'}"
+        )
+    is_over = incident.outcome is Outcome.MENDED
+    reason = "a broker that starts with less in it may become leader, and followers cut off what it lacks"
+    return Account(
+        message=message + ("; the broker started again afterwards" if is_over else ""),
+        severity=Severity.WARNING if is_over else Severity.ERROR,
+        rule="a broker takes a log directory offline at the first error of its disk, and stops when it has no other (KIP-112)",
+        explanations=[
+            Explanation(
+                "the disk is full, failed, or was unmounted: the lines before the first of these say which error it was"
+            ),
+            Explanation("another program, or an operator, removed files or the directory while the broker ran"),
+        ],
+        impact=Impact() if is_over else Impact(cautions=[Caution(Act.RESTART, directory, reason)]),
+    )
 
 
 def _cut(event: LogEvent) -> tuple[Severity, str]:

@@ -5,6 +5,7 @@ import pytest
 from kaudit.checks.broker_state.logged_losses import replica_truncated
 from kaudit.formats.application_log.patterns import read_pattern_file
 from kaudit.model.finding import Severity
+from kaudit.model.impact import Act
 from tests.checks.broker_state.lines import line, reported
 
 FETCHER = "kafka.server.ReplicaFetcherThread"
@@ -116,3 +117,65 @@ def test_what_every_follower_does_is_one_note_for_a_broker(tmp_path):
 def test_a_truncation_without_effect_is_silent(tmp_path):
     text = "[UnifiedLog partition=t-0, dir=/data] Truncating to 9 has no effect as the largest offset in the log is 8"
     assert not reported(replica_truncated, tmp_path, server=[line(text, logger="kafka.log.UnifiedLog")])
+
+
+def failed(directory: str, partitions: str, second: float) -> list[str]:
+    """What a broker of 2.7 logs when a directory of its fails (KIP-112): ReplicaManager and LogManager, handleLogDirFailure."""
+    manager = "[ReplicaManager broker=1]"
+    gone = f"because they are in the failed log directory {directory}."
+    checkpoint = f"{directory}/replication-offset-checkpoint"
+    return [
+        line(
+            f"Error while writing to checkpoint file {checkpoint}", second, "ERROR", "kafka.server.LogDirFailureChannel"
+        ),
+        "java.io.FileNotFoundException: " + checkpoint + ".tmp (No space left on device)",
+        line(f"{manager} Stopping serving replicas in dir {directory}", second, "WARN"),
+        line(
+            f"{manager} Broker 1 stopped fetcher for partitions {partitions} and stopped moving logs for partitions  {gone}",
+            second,
+            "WARN",
+        ),
+        line(f"Stopping serving logs in dir {directory}", second + 0.1, "WARN", "kafka.log.LogManager"),
+    ]
+
+
+def stopped(directories: str, second: float) -> str:
+    return line(
+        f"Shutdown broker because all log dirs in {directories} have failed", second, "ERROR", "kafka.log.LogManager"
+    )
+
+
+def test_a_log_directory_that_failed(tmp_path):
+    lines = [*failed("/data/d1", "a-0,b-1,c-2,d-3", 60), stopped("/data/d1", 61)]
+    (found,) = reported(replica_truncated, tmp_path, server=lines)
+    assert (found.severity, found.topic) == (Severity.ERROR, None)
+    assert found.message == (
+        "log directory /data/d1 of broker 1 failed: a-0, b-1, c-2 and 1 more went offline there, and the broker stopped: it has no "
+        "other; 5 lines, 2026-08-18 10:01:00.000 to 2026-08-18 10:01:01.000"
+    )
+    (caution,) = found.impact.cautions
+    assert (caution.act, caution.target) == (Act.RESTART, "log directory /data/d1")
+
+
+def test_each_directory_is_one_finding_and_the_broker_may_go_on_or_start_again(tmp_path):
+    lines = [*failed("/data/d1", "a-0", 0), *failed("/data/d2", "", 90)]
+    first, second = reported(replica_truncated, tmp_path, server=lines)
+    assert first.message.startswith("log directory /data/d1 of broker 1 failed: a-0 went offline there; 4 lines")
+    assert second.message.startswith("log directory /data/d2 of broker 1 failed; 4 lines")
+    started = line("[KafkaServer id=1] started", 60, logger="kafka.server.KafkaServer")
+    lines = [*lines[:5], started, *lines[5:]]
+    severities = {
+        found.message.partition(" of broker")[0]: (found.severity, len(found.impact.cautions))
+        for found in reported(replica_truncated, tmp_path, server=lines)
+    }
+    assert severities == {
+        "log directory /data/d1": (Severity.WARNING, 0),
+        "log directory /data/d2": (Severity.ERROR, 1),
+    }
+
+
+def test_a_line_about_a_failed_directory_that_breaks_off(tmp_path):
+    text = line("Shutdown broker because all log dirs in have failed", 0, "ERROR", "kafka.log.LogManager")
+    assert not reported(replica_truncated, tmp_path, server=[text])
+    (found,) = reported(replica_truncated, tmp_path, server=[line("Stopping serving logs in dir  ", 0, "WARN")])
+    assert found.message.startswith("log directory of an unknown path of a broker failed; 1 line")
