@@ -148,10 +148,13 @@ class CutRecords(Struct, frozen=True, kw_only=True):
 
 
 class ReportedChange(Struct, frozen=True):
-    """A leader epoch of which logs of brokers show what was cut off at its beginning: nothing, or what a finding of its own says."""
+    """A leader epoch of which logs of brokers show what was cut off at its beginning: nothing, or the offsets `cut`, in a finding of its own.
 
-    leader_epoch: int
-    nothing_cut: bool
+    Of `cut` only the first is known where no line says the end. `leader_epoch` is None where nothing shows which began there.
+    """
+
+    leader_epoch: int | None
+    cut: range = range(0)
 
 
 class FreshRecordsDeleted(Struct, frozen=True):

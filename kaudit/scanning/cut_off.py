@@ -64,11 +64,14 @@ def what_was_cut_off(
         cuts = cut_records.cut_records(history, log, open_source)
     except OSError:
         return nothing  # reported when the segment was read for the audit
-    reported = [ReportedChange(cut.leader_epoch, nothing_cut=False) for cut in cuts if cut.leader_epoch is not None]
-    reported += [ReportedChange(epoch, nothing_cut=True) for epoch in cut_records.changes_without_loss(history)]
+    reported = [
+        ReportedChange(cut.leader_epoch, range(cut.first_offset, cut.end_offset or cut.first_offset + 1))
+        for cut in cuts
+    ]
+    reported += map(ReportedChange, cut_records.changes_without_loss(history))
     if cut_records.has_one_replica(history):
         changes = {change.leader_epoch for part in replicas for change in part.leader_changes}
-        reported += [ReportedChange(epoch, nothing_cut=True) for epoch in sorted(changes)]
+        reported += map(ReportedChange, sorted(changes))
     return [[*reported, *(cuts if number == newest else ())] for number in range(len(replicas))]
 
 

@@ -31,7 +31,7 @@ def not_repeated(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[O
 
 def without_finding(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[Observation]:
     """Return the bumps that neither KA704 nor KA206 or KA612 reports."""
-    nothing_cut = {change.leader_epoch for change in evidence.of(ReportedChange) if change.nothing_cut}
+    nothing_cut = {change.leader_epoch for change in evidence.of(ReportedChange) if not change.cut}
     reported = {
         (bump.producer_id, bump.offset)
         for change in evidence.of(LeaderChange)

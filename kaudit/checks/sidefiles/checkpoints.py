@@ -18,18 +18,19 @@ from kaudit.checks.sidefiles.about_file import (
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.impact import Impact
+from kaudit.model.record_loss import ReportedChange
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint, UnparsableSideFile, WrongLeaderEpochs
 
-_LOG_START = "log-start-offset-checkpoint"
+_LOG_START, _HIGH_WATERMARK = "log-start-offset-checkpoint", "replication-offset-checkpoint"
 _MEANING = {
     "recovery-point-offset-checkpoint": "everything below it was flushed, so it cannot lie beyond the log's end",
-    "replication-offset-checkpoint": "the high watermark: records below it were acknowledged by all in-sync replicas",
+    _HIGH_WATERMARK: "the high watermark: records below it were acknowledged by all in-sync replicas",
     _LOG_START: "records below it were deleted, so it cannot lie beyond the log's end",
     "cleaner-offset-checkpoint": "the cleaner has read up to it, so it cannot lie beyond the log's end",
 }
 _BROKER_BEYOND = {
     "recovery-point-offset-checkpoint": "takes the log's end instead",
-    "replication-offset-checkpoint": "takes the log's end instead: records that were acknowledged are not there",
+    _HIGH_WATERMARK: "takes the log's end instead: records that were acknowledged are not there",
     _LOG_START: "removes all segments and starts the log anew at that offset",
     "cleaner-offset-checkpoint": "resets the cleaner to the log's start",
 }
@@ -67,12 +68,16 @@ class _BeyondEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 def checkpoint_disagrees(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report an unparsable file once, and each partition whose log ends before a checkpoint.
 
-    A checkpoint below the log end is healthy.
+    A checkpoint below the log end is healthy, and so is a high watermark of before a truncation.
     """
     for unparsable in evidence.of(UnparsableCheckpoint):
         yield _unparsable_offsets(context, unparsable)
+    cuts = [change.cut for change in evidence.of(ReportedChange)]
     for beyond in evidence.of(CheckpointBeyondLogEnd):
-        yield _beyond(context, beyond)
+        # it is written every five seconds: one of before a truncation knows what was cut off then, which KA612 counts
+        is_counted = any(beyond.log_end_offset in cut and beyond.offset - 1 in cut for cut in cuts)
+        if not (is_counted and beyond.file == _HIGH_WATERMARK and beyond.not_later is None):
+            yield _beyond(context, beyond)
 
 
 def _unparsable_offsets(context: Context, found: UnparsableCheckpoint) -> Finding:

@@ -142,3 +142,18 @@ def test_it_is_told_once_of_several_copies(tmp_path):
     texts.write_text("\n".join(LOST[1]) + "\n")
     result = scan(ScanOptions(paths, server_logs=[str(texts)]), SilentProgress())
     assert [finding.code for finding in result.findings] == [records_cut_off.code]
+
+
+@pytest.mark.parametrize(
+    ("lines", "mark", "codes"),
+    [
+        pytest.param(LOST, 30, {"KA612"}, id="written-before-the-truncation"),
+        pytest.param(LOST, 31, {"KA505", "KA612"}, id="of-more-than-was-cut-off"),
+        pytest.param(KEPT, 30, {"KA505"}, id="nothing-was-cut-off"),
+    ],
+)
+def test_a_high_watermark_of_before_the_truncation_is_no_loss_of_its_own(tmp_path, lines, mark, codes):
+    """Offsets 10..29 were cut off, and the log has grown to 15 since: its checkpoint is written every five seconds."""
+    (tmp_path / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {mark}\n")
+    found = found_in(tmp_path, lines, log(BUMPED))
+    assert {each.code for each in found} & {"KA505", "KA612"} == codes
