@@ -9,7 +9,7 @@ class LogCopy(Struct, frozen=True):
     """One copy of a partition's log and the ids beside it: of the broker and the cluster (meta.properties), of the topic.
 
     `name` tells the copies of a partition apart; its offsets are `start_offset` to `end_offset` (exclusive), which is None
-    for an empty log; `leader_epoch` is that of its last batch, -1 without one.
+    for an empty log; `leader_epoch` is that of its last batch, -1 without one. `directory` is its own path, in `log_dir`.
     """
 
     topic: str
@@ -25,6 +25,7 @@ class LogCopy(Struct, frozen=True):
     leader_epoch: int = -1
     in_use: bool = True
     """Not in a directory that a broker has set aside."""
+    directory: str = ""
 
     @property
     def offsets(self) -> str:

@@ -26,6 +26,7 @@ def log_copy(directory: PartitionDirectory, end_offset: int | None, leader_epoch
         end_offset=end_offset,
         leader_epoch=leader_epoch,
         in_use=_is_in_use(directory),
+        directory=directory.directory,
     )
 
 

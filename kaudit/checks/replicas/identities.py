@@ -221,7 +221,7 @@ def recreated_topic(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 Explanation("the cluster's metadata was lost and made anew, and the topic was created again by a client"),
             ],
             impact=Impact(records_lost_at_least=0, records_lost_at_most=count),
-            following=[f"copy the directory before the broker removes it: {quote(most.log_dir)}"],
+            following=[f"copy the directory before the broker removes it: {quote(most.directory)}"],
             absent={name: why for name, why in _ABSENT.items() if name != "offset"},
         )  # fmt: skip
 

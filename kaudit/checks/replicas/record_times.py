@@ -82,7 +82,7 @@ def fresh_records_deleted(context: Context, evidence: Evidence) -> Iterator[Find
             ),
             impact=Impact(records_lost_at_least=count or 1, records_lost_at_most=count),
             explanations=(_BROKERS_CLOCK,) if found.by_clock else (_REPLAYED, _CLOCK),
-            following=() if found.by_clock else (_stamped_by_brokers(own),),
+            following=() if found.by_clock else (_configured(own, "message.timestamp.type=LogAppendTime"),),
             absent={**NO_PRODUCER, **dict.fromkeys(("file", "segment", "position"), "the records are in no file any more")},
         )  # fmt: skip
 
@@ -112,6 +112,7 @@ def keyless_records_removed(context: Context, evidence: Evidence) -> Iterator[Fi
                 events=found.shown,
             ),
             impact=Impact(records_lost_at_least=found.records, records_lost_at_most=found.records),
+            following=(_configured(own, "cleanup.policy=delete"),),
             explanations=(Explanation("records without keys had been written to the topic before it was set to cleanup.policy=compact"),),
             absent={
                 **NO_PRODUCER,
@@ -167,6 +168,6 @@ def _why(found: FreshRecordsDeleted) -> str:
     return f"their timestamps, up to {newest}, were older than retention.ms = {found.retention_ms} already then"
 
 
-def _stamped_by_brokers(context: Context) -> str:
-    to = "--add-config message.timestamp.type=LogAppendTime"
-    return f"kafka-configs.sh {context.bootstrap_arguments} --alter --entity-type topics --entity-name {context.topic} {to}"
+def _configured(context: Context, setting: str) -> str:
+    to = f"--alter --entity-type topics --entity-name {context.topic} --add-config {setting}"
+    return f"kafka-configs.sh {context.bootstrap_arguments} {to}"

@@ -21,6 +21,8 @@ def test_of_each_partition_what_its_cleaner_removed_in_all(tmp_path):
     assert (found.severity, found.topic, found.partition) == (Severity.ERROR, "t", 0)
     assert (found.impact.records_lost_at_least, found.impact.records_lost_at_most) == (230, 230)
     assert "removed 230 records of t-0 that had no keys" in found.message
+    # the cleaner goes on with what is in the active segment yet
+    assert found.next[0].endswith("--alter --entity-type topics --entity-name t --add-config cleanup.policy=delete")
 
 
 def test_threads_clean_side_by_side(tmp_path):

@@ -26,6 +26,7 @@ def test_what_is_set_aside_of_the_topic_before_is_counted(tmp_path, kind):
     (told,) = (finding for finding in found if finding.code == recreated_topic.code)
     assert (told.severity, told.topic, told.offset, told.last_offset) == (Severity.WARNING, "orders", 0, 6)
     assert (told.evidence.to_dict()["topic_id"], told.evidence.to_dict()["former_topic_id"]) == (NEW, OLD)
+    assert told.next == [f"copy the directory before the broker removes it: {b1 / (ASIDE + kind)}"]
     total = total_impact(found)
     assert (total.records_lost_at_least, total.records_lost_at_most) == (0, 7)
 
