@@ -22,10 +22,13 @@ UNKNOWN = {
     ),  # likewise of the leader's, when it was alone
     # how long the log of the leader was whose disk is gone
     **dict.fromkeys(("emptied-disk/other-leads", "emptied-disk/recovered"), "rents lost"),
-    "leader-storm/over": "trades lost",  # what a producer without an id sent again within the second by which clocks may differ
-    "stalled-broker/over": "steps doubled",  # a retry in other batches looks like new records, unless keys and values are compared
 }
-"""What the recording does not hold, so that the scan says that the most is not known, or that it may be none, and names what would show it."""
+"""What the recording does not hold, so that the scan says that the most is not known, and names what would show it."""
+MAY_BE_NONE = {
+    # what producers without ids sent again: made within the second by which their clocks may be ahead of the brokers'
+    "leader-storm/over": "trades lost"
+}
+"""What the recording does not hold, so that the scan says that it may be none, with an upper bound."""
 
 
 def unpacked(name: str, into: Path) -> Path:
@@ -43,9 +46,9 @@ def wrong(where: str, moment: Moment, result: kaudit.ScanResult) -> dict[str, st
         for about, truth, least, most in _figures(true, cost):
             # what somebody had deleted may be called lost, and need not
             bound = 2 * (truth + (true.deleted if about == "lost" else 0))
-            unknown = f"{topic} {about}" == UNKNOWN.get(where)
-            fits = least <= truth and (unknown if most is None else truth <= most <= bound)
-            if not (fits and (unknown or truth / 2 <= least)):
+            unknown, may_be_none = (f"{topic} {about}" == table.get(where) for table in (UNKNOWN, MAY_BE_NONE))
+            fits = most is None if unknown else most is not None and truth <= most <= bound
+            if not (fits and (0 if unknown or may_be_none else truth / 2) <= least <= truth):
                 found[f"{topic} {about}"] = f"{truth}, the scan says {least} to {'unknown' if most is None else most}"
     if moment.healthy and (
         warned := sorted({each.code for each in result.findings if each.severity.name in ("ERROR", "WARNING")})
