@@ -143,14 +143,21 @@ _HELD_TWICE = "duplicate-log-directories"
 _NOT_LOADED = ("logs-not-loaded", _HELD_TWICE)
 _NOT_TRUNCATED = ("truncation-not-allowed", "truncation-not-allowed-topic")
 _RESET_TO_END = ("fetch-offset-reset-end", "fetch-offset-reset-end-old", "fetch-offset-reset-end-brackets")
+_NOT_APPENDED = (
+    "fetched-not-appended",
+    "fetched-not-appended-storage",
+    "fetched-not-appended-old",
+    "fetch-offset-mismatch",
+)
+_NOT_CUT = ("truncation-failed", "truncation-failed-unexpectedly")
+_BEGUN_ANEW = ("truncated-fully", "fetch-offset-reset-start")
 _CUTS = {
     "truncated-below-high-watermark": (
         Severity.ERROR,
         "cut its log off below its high watermark: committed records were cut off, which its leader does not have",
     ),
     "high-watermark-lowered": (Severity.WARNING, "cut its log off so far that its high watermark went back"),
-    "truncated-fully": (Severity.WARNING, "gave up its log, and begins again at its leader's log start"),
-    "fetch-offset-reset-start": (Severity.WARNING, "gave up its log, and begins again at its leader's log start"),
+    **dict.fromkeys(_BEGUN_ANEW, (Severity.WARNING, "gave up its log, and begins again at its leader's log start")),
     **dict.fromkeys(_RESET_TO_END, (Severity.WARNING, "cut its log off at its leader's end, which lay before its own")),
     "fetch-partition-failed": (Severity.WARNING, "stopped replicating after an error"),
     **dict.fromkeys(
@@ -162,11 +169,10 @@ _CUTS = {
     ),
     "fetched-damaged-records": (Severity.ERROR, "gets damaged records from its leader, and does not get further"),
     **dict.fromkeys(
-        ("fetched-not-appended", "fetched-not-appended-storage", "fetched-not-appended-old", "fetch-offset-mismatch"),
-        (Severity.WARNING, "follows its leader no more: what it fetched cannot be appended to its log"),
+        _NOT_APPENDED, (Severity.WARNING, "follows its leader no more: what it fetched cannot be appended to its log")
     ),
     **dict.fromkeys(
-        ("truncation-failed", "truncation-failed-unexpectedly"),
+        _NOT_CUT,
         (
             Severity.WARNING,
             "follows its leader no more: its log could not be truncated as the leader's begins to differ",
@@ -198,7 +204,7 @@ _CUTS = {
     ),
 }
 """By the id of the message: how severe it is, and how the log was cut. Others are what every follower does at a new leader."""
-_NOTHING_LOST = frozenset({"truncated-fully", "fetch-offset-reset-start", "fetch-partition-failed"})
+_NOTHING_LOST = frozenset({*_BEGUN_ANEW, "fetch-partition-failed"})
 """Messages of followers that need not have had anything that others lack: where the partition is read, its copies show that."""
 _FOLLOWING = (
     "a follower cuts its log off where it differs from its leader's (KIP-101, KIP-279): records that were never committed, unless the "
@@ -223,19 +229,8 @@ _REFETCHING = (
 )
 _RULES = {
     **dict.fromkeys(_NOT_LOADED, _LOADING),
-    **dict.fromkeys(
-        (
-            "fetch-partition-failed",
-            "fetched-not-appended",
-            "fetched-not-appended-storage",
-            "fetched-not-appended-old",
-            "fetch-offset-mismatch",
-            "truncation-failed",
-            "truncation-failed-unexpectedly",
-        ),
-        _FAILED,
-    ),
-    **dict.fromkeys(("truncated-fully", "fetch-offset-reset-start", *_RESET_TO_END), _REFETCHING),
+    **dict.fromkeys(("fetch-partition-failed", *_NOT_APPENDED, *_NOT_CUT), _FAILED),
+    **dict.fromkeys((*_BEGUN_ANEW, *_RESET_TO_END), _REFETCHING),
     **dict.fromkeys(("segments-deleted-below-start", "segments-deleted-in-recovery"), _RECOVERING),
     **dict.fromkeys(("quorum-truncated-committed", "metadata-truncated-committed"), _RAFT),
     **dict.fromkeys(("consumer-record-invalid", "consumer-batch-invalid"), _CONSUMING),
