@@ -10,8 +10,8 @@ from kaudit.bugs.bug import Bug
 from kaudit.bugs.registry import BUGS
 from kaudit.bugs.reports import Report, reports
 from kaudit.checks.listed import LISTED, Listed
-from kaudit.explanations.terms import Term, terms
-from kaudit.formats.protocol_errors import ProtocolError, protocol_errors
+from kaudit.explanations.terms import Term, messages, terms
+from kaudit.formats.protocol_errors import ProtocolError, error_named, protocol_errors
 
 Subject = Listed | Bug | Report | ProtocolError | Term
 
@@ -69,6 +69,7 @@ def sections_of(subject: Report | ProtocolError | Term) -> Mapping[str, str]:
             "What it means": f"{subject.meaning[0].upper()}{subject.meaning[1:]}.",
             "Also written": ", ".join(subject.also),
             "In the code": subject.code,
+            "Messages": "\n".join(f"- {message}" for message in subject.messages),
         }
     return {heading: text for heading, text in found.items() if text}
 
@@ -89,7 +90,9 @@ def entries() -> Sequence[Entry]:
         ),
         *(_of_sections(Kind.TERM, term.name, (term.name, *term.also), term.meaning, term) for term in terms()),
         *(
-            _of_sections(Kind.ERROR, error.name, error.names, _first_sentence(error.meaning), error)
+            Entry(
+                Kind.ERROR, error.name, error.names, _first_sentence(error.meaning), error, partial(_error_text, error)
+            )
             for error in protocol_errors()
         ),
         *(Entry(Kind.BUG, bug.id, (bug.id,), bug.title, bug, partial(_bug_text, bug)) for bug in BUGS.values()),
@@ -98,6 +101,12 @@ def entries() -> Sequence[Entry]:
             for report in reports().values()
         ),
     ]
+
+
+def _error_text(error: ProtocolError) -> str:
+    """Return the page of an error with the messages of the events that it explains."""
+    of_error = (text for event, texts in messages().items() if error_named(event) is error for text in texts)
+    return "\n".join((*sections_of(error).values(), *of_error))
 
 
 def _bug_text(bug: Bug) -> str:

@@ -3,9 +3,9 @@
 import pytest
 
 from kaudit.explanations.lines import LONGEST, read_pasted
+from kaudit.explanations.terms import meanings
 from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
 from kaudit.model.application_logs import LogEventKind
-from kaudit.report.text.pasted_lines import meanings
 
 BROKER = (
     "[2026-01-05 10:00:00,123] ERROR [ReplicaManager broker=2] Error processing append operation on partition orders-3 "

@@ -61,6 +61,23 @@ def test_a_name_in_any_writing(asked, first):
     assert found.entries[0].id == first
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("sequence desynchronization", "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        ("ISR shrink", "isr_shrunk event"),
+        ("shrinking ISR from", "isr_shrunk event"),
+        ("invalid messages during compaction", "keyless_removed event"),
+        ("beginning cleaning", "log_cleaning event"),
+        ("truncating to offset", "truncated event"),
+        ("cimpl.KafkaException", "exception of a client library"),
+        ("KafkaJSNumberOfRetriesExceeded", "exception of a client library"),
+    ],
+)
+def test_messages_are_found_by_their_words_and_classes_that_any_error_may_be_in_by_name(asked, found):
+    assert found in ids(asked)
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_everything_is_found_by_each_of_its_names(kind):
     own = [entry for entry in entries() if entry.kind is kind]

@@ -1,13 +1,11 @@
 """Lines of logs that a person pasted, explained: `kaudit explain LINE` and `kaudit explain -`."""
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 
 from kaudit.explanations.catalogue import Entry, entries
 from kaudit.explanations.lines import LONGEST, PastedText, error_of
 from kaudit.explanations.lookup import related
+from kaudit.explanations.terms import meanings
 from kaudit.formats.protocol_errors import ProtocolError
 from kaudit.model.application_logs import LogEvent
 from kaudit.report.console import Console, Style, visible
@@ -83,13 +81,6 @@ def _event(event: LogEvent) -> Mapping[str, object]:
     stated = {name: getattr(event, name) for name in LogEvent.__struct_fields__ if name not in {"path", "pattern"}}
     known = {name: str(value) if name == "event" else value for name, value in stated.items() if value is not None}
     return known | {"meaning": meanings()[event.event]}
-
-
-@cache
-def meanings() -> Mapping[str, str]:
-    """Return what each class of events means, in a sentence without capital and full stop."""
-    read: dict[str, str] = tomllib.loads((files("kaudit.explanations") / "events.toml").read_text("utf-8"))
-    return read
 
 
 def _subject(event: LogEvent) -> tuple[object, ...]:
