@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -57,31 +57,20 @@ class RecordsAgain(Struct, frozen=True):
         """Return the records of ranges, of all of the log without, that there is room for."""
         if ranges is None:
             ranges = {number: [(0, segment.size)] for number, segment in enumerate(self.directory.segments)}
-        contents, batches, nothing = [np.empty((0, 2), np.uint64)], [empty_batches()], np.empty(0, np.int64)
-        timestamps, offsets, numbers, segments = [nothing], [nothing], [nothing], [nothing]
-        room, left, before, ended = MOST_BYTES, MOST_RECORDS, 0, True
+        parts: list[tuple[NDArray[Any], ...]] = [(np.empty((0, 2), np.uint64), *[np.empty(0, np.int64)] * 4)]
+        batches, room, left, before, ended = [empty_batches()], MOST_BYTES, MOST_RECORDS, 0, True
         for segment, rows, columns in self.within(ranges):
             room, left = room - int(rows["size"].sum()), left - len(columns.offsets)
             if min(room, left) < 0:
                 ended = False
                 break
             ended = ended and len(columns.offsets) >= int(np.maximum(rows["record_count"], 0).sum(dtype=np.int64))
-            contents.append(columns.identities)
-            timestamps.append(columns.timestamps)
-            offsets.append(columns.offsets)
-            numbers.append(columns.batches + before)
+            own = columns.identities, columns.timestamps, columns.offsets, columns.batches + before
+            parts.append((*own, np.full(len(rows), segment)))
             batches.append(rows)
-            segments.append(np.full(len(rows), segment))
             before += len(rows)
-        return ReadAgain(
-            np.concatenate(contents),
-            np.concatenate(timestamps),
-            np.concatenate(offsets),
-            np.concatenate(numbers),
-            concatenate(batches),
-            np.concatenate(segments),
-            ended,
-        )
+        contents, timestamps, offsets, numbers, segments = map(np.concatenate, zip(*parts, strict=True))
+        return ReadAgain(contents, timestamps, offsets, numbers, concatenate(batches), segments, ended)
 
     def within(self, ranges: Ranges) -> Iterator[tuple[int, Batches, IdentityColumns]]:
         """Yield segment, batches, and records whose `batches` are numbers of these, of ranges in the order of the log; none of texts."""

@@ -8,6 +8,7 @@ is written again by right.
 from collections import Counter, defaultdict, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -53,6 +54,8 @@ _PROOF = 64
 _LISTED = 100_000
 """Records held of one comparison; more are counted."""
 _WINDOW_BYTES = 256 << 10
+_BLOCK_BYTES, _BLOCKS = 1 << 20, 16
+"""Tails are read by blocks, of which so many are held: those of producers that follow one another lie in the same ones."""
 
 
 class _Record(NamedTuple):
@@ -219,6 +222,7 @@ class ProducerRecords:
         self.directory = directory
         self._open = open_source
         self._again = RecordsAgain(directory, open_source, reader, _is_plain)
+        self._block = lru_cache(_BLOCKS)(self._framed)
         self._tails: dict[tuple[int, int], Sequence[_Record]] = {}
         self._room = FOLLOWED_BYTES
 
@@ -255,9 +259,8 @@ class ProducerRecords:
     def _tail(self, edge: Edge, reach: int) -> Iterator[_Record]:
         parts: deque[tuple[int, Batches]] = deque()
         batches = size = 0
-        for segment, start, stop in self._steps_before(edge.batch, reach):
-            with closing(self._open(self.directory.segments[segment])) as source:
-                rows = concatenate([_of(edge, rows) for rows in self._again.batches(source, segment, start, stop)])
+        for segment, found in self._before(edge.batch, reach):
+            rows = _of(edge, found)
             parts.appendleft((segment, rows))
             batches, size = batches + len(rows), size + int(rows["size"].sum())
             if batches >= TAIL_BATCHES or size >= _TAIL_BYTES or (rows["base_sequence"] == 0).any():
@@ -271,15 +274,18 @@ class ProducerRecords:
             with closing(self._open(self.directory.segments[segment])) as source:
                 yield from self._records(source, segment, rows[own])
 
-    def _steps_before(self, last: BoundaryBatch, reach: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (segment, first byte, byte after the last), the nearest first, up to and with the batch: each step doubles what was read."""
-        step = _WINDOW_BYTES
+    def _before(self, last: BoundaryBatch, reach: int) -> Iterator[tuple[int, Batches]]:
+        """Yield segments and batches of a block of them, the nearest first, up to and with the batch."""
         for segment, first, end in _ranges_before(self.directory, last._replace(position=last.position + 1), reach):
-            stop = end
-            while stop > first:
-                start = max(stop - step, first)
-                yield segment, start, stop
-                stop, step = start, 2 * step
+            for start in reversed(range(first // _BLOCK_BYTES * _BLOCK_BYTES, end, _BLOCK_BYTES)):
+                rows = self._block(segment, start)
+                at = rows["position"]
+                yield segment, rows[(at >= max(first, start)) & (at < min(end, start + _BLOCK_BYTES))]
+
+    def _framed(self, segment: int, start: int) -> Batches:
+        file = self.directory.segments[segment]
+        with closing(self._open(file)) as source:
+            return concatenate(list(self._again.batches(source, segment, start, min(start + _BLOCK_BYTES, file.size))))
 
     def within(self, ranges: Ranges, wanted: NDArray[np.uint64]) -> Iterator[tuple[tuple[int, int], _Record]]:
         """Yield the producers' records in bytes of segments that have a wanted content, each with its producer id and epoch."""
@@ -365,7 +371,10 @@ def _copy(records: ProducerRecords, restart: Restart, before: Edge, place: tuple
             again = next(ours, None)
             if again is None or again.content != copied.content:
                 found.ends = again is None
-                found.beyond = [] if again is None else [again, *islice(ours, _PROOF)]
+                if again is not None and (
+                    found.same_times or found.records > 1
+                ):  # one alone at another time is no evidence
+                    found.beyond = [again, *islice(ours, _PROOF)]
                 return found
             found.records += 1
             found.last_again, found.last_copied = again.offset, copied.offset

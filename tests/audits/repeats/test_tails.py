@@ -56,7 +56,7 @@ def test_the_nearest_are_taken_in_steps_of_any_size(tmp_path, monkeypatch):
     count = 3 * TAIL_BATCHES
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(count)), starts=(90,))
     for step in (1 << 18, 10 * SIZE, SIZE + 7):
-        monkeypatch.setattr(session_copies, "_WINDOW_BYTES", step)
+        monkeypatch.setattr(session_copies, "_BLOCK_BYTES", step)
         assert tail(directory, 100) == list(range(101 - TAIL_BATCHES, 101))
         assert tail(directory, 20) == list(range(21))
 
