@@ -1,6 +1,7 @@
 """What was listed and is not there, or is shorter, when it is read: never a clean verdict over bytes nobody read."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,14 +29,15 @@ def after_listing(engine, monkeypatch):
     """Run something once the input is listed, before anything of it is read."""
 
     def set_action(action):
-        listed = engine.module.find_evidence
+        where = sys.modules["kaudit.spark.plan"] if "spark" in engine.module.__name__ else engine.module
+        listed = where.find_evidence
 
         def find_evidence(options):
             found = listed(options)
             action()
             return found
 
-        monkeypatch.setattr(engine.module, "find_evidence", find_evidence)
+        monkeypatch.setattr(where, "find_evidence", find_evidence)
 
     return set_action
 
@@ -145,6 +147,7 @@ def test_what_only_the_driver_can_read_stops_the_audit_before_it_begins(spark, t
             return opens_here(file)
         raise FileNotFoundError(2, "No such file or directory", file.path)
 
+    monkeypatch.setattr(spark_jobs, "_is_here", lambda _: False)  # as on a cluster
     monkeypatch.setattr(spark_jobs, "open_segment", on_a_worker)
     with pytest.raises(UnreadableInputError, match=r"No such file or directory on a Spark worker.*--engine local"):
         spark.scan(tmp_path)
