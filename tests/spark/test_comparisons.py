@@ -43,6 +43,7 @@ def test_workers_that_do_not_see_the_directory(spark_session, tmp_path, capsys, 
     from kaudit.spark import jobs as spark_jobs
 
     paths = [history((0, 2)).write(tmp_path / name) for name in ("a", "b")]
+    monkeypatch.setattr(spark_jobs, "_is_here", lambda _: False)  # as on a cluster
     monkeypatch.setattr(spark_jobs, "why_not_opened", lambda segment, open_source: "No such file or directory")
     assert run(["diff", "-q", "--engine", "spark", *map(str, paths)]) == 4
     assert "on a Spark worker, though the driver can read it" in capsys.readouterr().err

@@ -6,32 +6,22 @@ is written again by right.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from kaudit.audits.records.repeats import equal_rows
-from kaudit.audits.repeats.records_again import Ranges, RecordsAgain
+from kaudit.audits.repeats.producer_records import ProducerRecords, StoredRecord, ranges_before
 from kaudit.audits.repeats.restarts import Edge, Restart
-from kaudit.model.batch import Batches, concatenate
-from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
-from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
-from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
-from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes
-from kaudit.reading.run_batches import boundary_batches
-from kaudit.reading.segment import ByteRange
-from kaudit.source.bytes import ByteSource
+from kaudit.reading.held_blocks import HeldBlocks
+from kaudit.reading.identity.columns import IdentityReader
 from kaudit.source.layout import PartitionDirectory
 
 MIN_RECORDS = 3
@@ -39,10 +29,6 @@ MIN_RECORDS = 3
 _USUAL_WRITERS, _MIN_USUAL = 3, 10
 """What three producers wrote may be what every producer writes: unless all of the log is searched, more records in a row must be
 equal then, or their timestamps too."""
-FOLLOWED_BYTES = 256 << 20
-"""Read of one partition where records are compared side by side."""
-TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
-"""The last batches of a producer, many times what clients have in flight: so many, or those of so many bytes."""
 NEAR_BYTES = 1 << 20
 """Bytes of the log in which the last batches of a producer that ended are looked for."""
 FAR_BYTES = 8 << 20
@@ -53,27 +39,16 @@ _PROOF = 64
 """So many records of fewer than MIN_RECORDS kinds show that equal ones are what is written here."""
 _LISTED = 100_000
 """Records held of one comparison; more are counted."""
-_WINDOW_BYTES = 256 << 10
-_BLOCK_BYTES, _BLOCKS = 1 << 20, 16
-"""Tails are read by blocks, of which so many are held: those of producers that follow one another lie in the same ones."""
-
-
-class _Record(NamedTuple):
-    content: int
-    """Half of its identity."""
-    timestamp: int
-    offset: int
-    batch: BoundaryBatch
 
 
 class _Copy(Struct):
     """Records in a row that both producers have: of each the first _LISTED, and the batches they lie in."""
 
     before: Edge
-    again: list[_Record] = field(default_factory=list)
-    copied: list[_Record] = field(default_factory=list)
-    beyond: Sequence[_Record] = ()
-    """Some that follow `again`."""
+    again: list[StoredRecord] = field(default_factory=list)
+    copied: list[StoredRecord] = field(default_factory=list)
+    beyond: Sequence[StoredRecord] = ()
+    """Some that follow `again`, where both are of one producer."""
     records: int = 0
     last_again: int = -1
     last_copied: int = -1
@@ -102,8 +77,12 @@ def compare_restarts(
     At most `most_bytes` of the log before a producer are searched for its first record, None: all; 0: the last batches of those
     before it alone.
     """
-    records = ProducerRecords(directory, open_source, reader)
-    firsts = [next(records.of_batch(restart.first.batch), None) for restart in restarts]
+    with HeldBlocks(open_source) as held:
+        return _compared(restarts, ProducerRecords(directory, held, reader), most_bytes)
+
+
+def _compared(restarts: Sequence[Restart], records: ProducerRecords, most_bytes: int | None) -> Compared:
+    firsts = [next(iter(records.of_batch(restart.first.batch)), None) for restart in restarts]
     not_exhausted = 0
     if most_bytes == 0:
         found = _places_in_tails(restarts, firsts, records)
@@ -111,11 +90,15 @@ def compare_restarts(
         found, not_exhausted = _places_before(restarts, firsts, records, most_bytes)
     sessions: list[RepeatedSession] = []
     epochs: list[RepeatedEpoch] = []
-    for number, restart in enumerate(restarts):
+    for number, (restart, first) in enumerate(zip(restarts, firsts, strict=True)):
+        if first is None:
+            continue
         copies = [
             copy
             for before in restart.before
-            if (copy := _longest_copy(records, restart, before, found.places.get((number, *before.producer), ())))
+            if (
+                copy := _longest_copy(records, restart, before, first, found.places.get((number, *before.producer), ()))
+            )
             and copy.records
         ]
         for copy in sorted(copies, key=lambda copy: -copy.records):
@@ -153,7 +136,7 @@ class _Places(Struct):
 
 
 def _places_in_tails(
-    restarts: Sequence[Restart], firsts: Sequence[_Record | None], records: "ProducerRecords"
+    restarts: Sequence[Restart], firsts: Sequence[StoredRecord | None], records: ProducerRecords
 ) -> _Places:
     found = _Places()
     for number, (restart, first) in enumerate(zip(restarts, firsts, strict=True)):
@@ -171,8 +154,8 @@ def _places_in_tails(
 
 def _places_before(
     restarts: Sequence[Restart],
-    firsts: Sequence[_Record | None],
-    records: "ProducerRecords",
+    firsts: Sequence[StoredRecord | None],
+    records: ProducerRecords,
     most_bytes: int | None,
 ) -> tuple[_Places, int]:
     """Search the log before all restarts in one reading. Return what was found, and for how many not all of it was searched."""
@@ -186,7 +169,7 @@ def _places_before(
         wanted[first.content].append(number)
         found.writers[first.content].add(restart.first.producer_id)
         room = sum(segment.size for segment in segments) if most_bytes is None else most_bytes
-        for segment, start, stop in _ranges_before(records.directory, restart.first.batch, room):
+        for segment, start, stop in ranges_before(records.directory, restart.first.batch, room):
             ranges[segment].append((start, stop))
         not_exhausted += room < _bytes_before(records.directory, restart.first.batch)
     contents = np.array(list(wanted), dtype=np.uint64)
@@ -205,175 +188,37 @@ def _bytes_before(directory: PartitionDirectory, batch: BoundaryBatch) -> int:
     return sum(segment.size for segment in directory.segments[: batch.segment]) + batch.position
 
 
-def _ranges_before(directory: PartitionDirectory, batch: BoundaryBatch, room: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (segment, first byte, byte after the last) of the log before a batch, the nearest first, of `room` bytes in all."""
-    for segment in range(batch.segment, -1, -1):
-        stop = batch.position if segment == batch.segment else directory.segments[segment].size
-        yield segment, max(stop - room, 0), stop
-        room -= stop
-        if room <= 0:
-            return
-
-
-class ProducerRecords:
-    """Reads records of producers again that are outside transactions."""
-
-    def __init__(self, directory: PartitionDirectory, open_source: OpenSource, reader: IdentityReader) -> None:
-        self.directory = directory
-        self._open = open_source
-        self._again = RecordsAgain(directory, open_source, reader, _is_plain)
-        self._block = lru_cache(_BLOCKS)(self._framed)
-        self._tails: dict[tuple[int, int], Sequence[_Record]] = {}
-        self._room = FOLLOWED_BYTES
-
-    def of_batch(self, batch: BoundaryBatch) -> Iterator[_Record]:
-        """Yield the records of a batch; none where it cannot be read."""
-        data = batch_bytes(batch, self.directory, self._open)
-        columns, _ = self._again.reader.columns([] if data is None else [data], MAX_BATCH_BYTES)
-        return _listed(columns, np.zeros(len(columns.offsets), dtype=np.intp), [batch])
-
-    def repeats_at_most(self) -> Mapping[tuple[int, int], int]:
-        """Return how many records of each producer id and epoch others had written before; nothing where not all of the partition can be compared."""
-        try:
-            read = self._again.read() if self._again.fits() else None
-        except OSError:
-            return {}  # reported by the audit itself
-        if read is None or not read.ended:
-            return {}
-        order, begins = equal_rows(read.offsets, *read.contents.T)
-        at = read.numbers[order]
-        ids, epochs = read.batches["producer_id"][at], read.batches["producer_epoch"][at]
-        first = np.flatnonzero(begins)[np.cumsum(begins) - 1]
-        others = (ids != ids[first]) | (epochs != epochs[first])
-        return Counter(zip(ids[others].tolist(), epochs[others].tolist(), strict=True))
-
-    def tail(self, edge: Edge, reach: int) -> Sequence[_Record]:
-        """Return the records of a producer's last batches that begin within so many bytes; none where they cannot be read."""
-        if edge.producer not in self._tails:
-            try:
-                self._tails[edge.producer] = list(self._tail(edge, reach))
-            except OSError:
-                self._tails[edge.producer] = ()  # reported by the audit itself
-        return self._tails[edge.producer]
-
-    def _tail(self, edge: Edge, reach: int) -> Iterator[_Record]:
-        parts: deque[tuple[int, Batches]] = deque()
-        batches = size = 0
-        for segment, found in self._before(edge.batch, reach):
-            rows = _of(edge, found)
-            parts.appendleft((segment, rows))
-            batches, size = batches + len(rows), size + int(rows["size"].sum())
-            if batches >= TAIL_BATCHES or size >= _TAIL_BYTES or (rows["base_sequence"] == 0).any():
-                break
-        sizes = np.concatenate([rows["size"] for _, rows in parts]).astype(np.int64)
-        from_end = np.cumsum(sizes[::-1])[::-1] - sizes
-        numbers = np.arange(len(sizes))[::-1]
-        chosen = (numbers < NUM_BATCHES_TO_RETAIN) | ((numbers < TAIL_BATCHES) & (from_end < _TAIL_BYTES))
-        for segment, rows in parts:
-            own, chosen = chosen[: len(rows)], chosen[len(rows) :]
-            with closing(self._open(self.directory.segments[segment])) as source:
-                yield from self._records(source, segment, rows[own])
-
-    def _before(self, last: BoundaryBatch, reach: int) -> Iterator[tuple[int, Batches]]:
-        """Yield segments and batches of a block of them, the nearest first, up to and with the batch."""
-        for segment, first, end in _ranges_before(self.directory, last._replace(position=last.position + 1), reach):
-            for start in reversed(range(first // _BLOCK_BYTES * _BLOCK_BYTES, end, _BLOCK_BYTES)):
-                rows = self._block(segment, start)
-                at = rows["position"]
-                yield segment, rows[(at >= max(first, start)) & (at < min(end, start + _BLOCK_BYTES))]
-
-    def _framed(self, segment: int, start: int) -> Batches:
-        file = self.directory.segments[segment]
-        with closing(self._open(file)) as source:
-            return concatenate(list(self._again.batches(source, segment, start, min(start + _BLOCK_BYTES, file.size))))
-
-    def within(self, ranges: Ranges, wanted: NDArray[np.uint64]) -> Iterator[tuple[tuple[int, int], _Record]]:
-        """Yield the producers' records in bytes of segments that have a wanted content, each with its producer id and epoch."""
-        for segment, batches, columns in self._again.within(ranges):
-            hits = np.flatnonzero(np.isin(columns.identities[:, 0], wanted))
-            at = columns.batches[hits]
-            producers = zip(batches["producer_id"][at].tolist(), batches["producer_epoch"][at].tolist(), strict=True)
-            yield from zip(producers, _chosen(segment, batches, columns, hits), strict=True)
-
-    def after(self, edge: Edge, place: tuple[BoundaryBatch, int], last_offset: int | None = None) -> Generator[_Record]:
-        """Yield the records of a producer from a place on, up to `last_offset`. Raises OSError."""
-        first, offset = place
-        for segment in range(first.segment, len(self.directory.segments)):
-            file = self.directory.segments[segment]
-            begin = first.position if segment == first.segment else 0
-            with closing(self._open(file)) as source:
-                where = ByteRange(begin, file.size, file.size)
-                for piece in stream_batches(source, where, expected_offset=None, window_bytes=_WINDOW_BYTES):
-                    rows = _of(edge, piece.batches)
-                    if last_offset is not None:
-                        rows = rows[rows["base_offset"] <= last_offset]
-                    yield from (record for record in self._records(source, segment, rows) if record.offset >= offset)
-                    self._room -= piece.read_to - begin
-                    begin = piece.read_to
-                    passed = last_offset is not None and bool((piece.batches["base_offset"] > last_offset).any())
-                    if self._room < 0 or passed:
-                        return
-
-    def _records(self, source: ByteSource, segment: int, rows: Batches) -> Iterator[_Record]:
-        for batches, columns in self._again.decoded(source, rows):
-            yield from _chosen(segment, batches, columns, np.arange(len(columns.offsets)))
-
-
-def _chosen(segment: int, batches: Batches, columns: IdentityColumns, chosen: NDArray[np.intp]) -> Iterator[_Record]:
-    numbers, where = np.unique(columns.batches[chosen], return_inverse=True)
-    own = IdentityColumns(*(column[chosen] for column in columns))
-    return _listed(own, where, boundary_batches(batches[numbers], 0, segment))
-
-
-def _listed(columns: IdentityColumns, where: NDArray[np.intp], batches: Sequence[BoundaryBatch]) -> Iterator[_Record]:
-    of = map(batches.__getitem__, where.tolist())
-    columns_of = (column.tolist() for column in (columns.identities[:, 0], columns.timestamps, columns.offsets))
-    return map(_Record._make, zip(*columns_of, of, strict=True))
-
-
-def _is_plain(batches: Batches) -> NDArray[np.bool_]:
-    """Return which are data of producers, outside transactions; those of magic 0 and 1 have no producer id."""
-    plain = batches["attributes"] & (CONTROL_FLAG | TRANSACTIONAL_FLAG) == 0
-    found: NDArray[np.bool_] = plain & (batches["producer_id"] >= 0)
-    return found
-
-
-def _of(edge: Edge, batches: Batches) -> Batches:
-    own = (batches["producer_id"] == edge.producer_id) & (batches["producer_epoch"] == edge.producer_epoch)
-    rows: Batches = batches[own & _is_plain(batches)]
-    return rows
-
-
 def _longest_copy(
-    records: ProducerRecords, restart: Restart, before: Edge, places: Iterable[tuple[BoundaryBatch, int]]
+    records: ProducerRecords,
+    restart: Restart,
+    before: Edge,
+    first: StoredRecord,
+    places: Iterable[tuple[BoundaryBatch, int]],
 ) -> _Copy | None:
     """Return the longest copy that begins at one of these places, the first of several."""
     best: _Copy | None = None
     try:
         for place in places:
             if place[1] <= before.batch.last_offset:
-                found = _copy(records, restart, before, place)
+                found = _copy(records, restart, before, first, place)
                 best = found if best is None or found.records > best.records else best
     except OSError:
         return None  # reported by the audit itself
     return best
 
 
-def _copy(records: ProducerRecords, restart: Restart, before: Edge, place: tuple[BoundaryBatch, int]) -> _Copy:
+def _copy(
+    records: ProducerRecords, restart: Restart, before: Edge, first: StoredRecord, place: tuple[BoundaryBatch, int]
+) -> _Copy:
     found = _Copy(before)
-    head = restart.first.batch
-    with (
-        closing(records.after(restart.first, (head, head.base_offset))) as ours,
-        closing(records.after(before, place, before.batch.last_offset)) as theirs,
-    ):
+    own = before.producer_id == restart.first.producer_id
+    with closing(records.begun(restart.first, first)) as ours, closing(records.copied(before, place)) as theirs:
         contents: set[int] = set()
         for copied in theirs:
             again = next(ours, None)
             if again is None or again.content != copied.content:
                 found.ends = again is None
-                if again is not None and (
-                    found.same_times or found.records > 1
-                ):  # one alone at another time is no evidence
+                if own and again is not None and (found.same_times or found.records > 1):  # else it is no evidence
                     found.beyond = [again, *islice(ours, _PROOF)]
                 return found
             found.records += 1
@@ -386,7 +231,7 @@ def _copy(records: ProducerRecords, restart: Restart, before: Edge, place: tuple
                 contents.add(copied.content)
             if found.records == _PROOF and len(contents) < MIN_RECORDS:
                 return found
-        found.beyond = list(islice(ours, _PROOF))
+        found.beyond = list(islice(ours, _PROOF)) if own else ()
     found.ends = True
     return found
 
@@ -443,5 +288,5 @@ def _repeated_epoch(records: ProducerRecords, restart: Restart, copy: _Copy) -> 
     )
 
 
-def _batches_of(records: Sequence[_Record]) -> list[BoundaryBatch]:
+def _batches_of(records: Sequence[StoredRecord]) -> list[BoundaryBatch]:
     return list(dict.fromkeys(record.batch for record in records))

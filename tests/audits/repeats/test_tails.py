@@ -2,9 +2,9 @@
 
 import pytest
 
-from kaudit.audits.repeats import session_copies
+from kaudit.audits.repeats import producer_records
+from kaudit.audits.repeats.producer_records import TAIL_BATCHES, ProducerRecords
 from kaudit.audits.repeats.restarts import Edge
-from kaudit.audits.repeats.session_copies import TAIL_BATCHES, ProducerRecords
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.schemes import open_segment
@@ -56,7 +56,7 @@ def test_the_nearest_are_taken_in_steps_of_any_size(tmp_path, monkeypatch):
     count = 3 * TAIL_BATCHES
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(count)), starts=(90,))
     for step in (1 << 18, 10 * SIZE, SIZE + 7):
-        monkeypatch.setattr(session_copies, "_BLOCK_BYTES", step)
+        monkeypatch.setattr(producer_records, "_BLOCK_BYTES", step)
         assert tail(directory, 100) == list(range(101 - TAIL_BATCHES, 101))
         assert tail(directory, 20) == list(range(21))
 
@@ -64,7 +64,7 @@ def test_the_nearest_are_taken_in_steps_of_any_size(tmp_path, monkeypatch):
 def test_large_batches_are_fewer_but_not_less_than_a_client_has_in_flight(tmp_path, monkeypatch):
     directory = written(tmp_path, *(data(PID, 0, sequence) for sequence in range(20)))
     for most, count in ((7 * SIZE, 7), (SIZE, 5), (1, 5)):
-        monkeypatch.setattr(session_copies, "_TAIL_BYTES", most)
+        monkeypatch.setattr(producer_records, "_TAIL_BYTES", most)
         assert tail(directory, 19) == list(range(20 - count, 20))
 
 

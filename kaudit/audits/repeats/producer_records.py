@@ -1,0 +1,205 @@
+"""Records of producers read again: their last ones, those of a batch, and those that follow a place."""
+
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kaudit.audits.records.repeats import equal_rows
+from kaudit.audits.repeats.records_again import Ranges, RecordsAgain
+from kaudit.audits.repeats.restarts import Edge
+from kaudit.model.batch import Batches, concatenate
+from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from kaudit.model.log_rows import BoundaryBatch
+from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
+from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes
+from kaudit.reading.run_batches import boundary_batches
+from kaudit.reading.segment import ByteRange
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import PartitionDirectory
+
+FOLLOWED_BYTES = 256 << 20
+"""Read of one partition where records are compared side by side."""
+TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
+"""The last batches of a producer, many times what clients have in flight: so many, or those of so many bytes."""
+_WINDOW_BYTES = 256 << 10
+_BLOCK_BYTES, _BLOCKS = 1 << 20, 16
+"""Tails are read by blocks, of which so many are held: those of producers that follow one another lie in the same ones."""
+
+
+class StoredRecord(NamedTuple):
+    """A record read again, and the batch that it lies in; its timestamp is in ms."""
+
+    content: int
+    """Half of its identity."""
+    timestamp: int
+    offset: int
+    batch: BoundaryBatch
+
+
+class ProducerRecords:
+    """Reads records of producers again that are outside transactions."""
+
+    def __init__(self, directory: PartitionDirectory, open_source: OpenSource, reader: IdentityReader) -> None:
+        self.directory = directory
+        self._open = open_source
+        self._again = RecordsAgain(directory, open_source, reader, _is_plain)
+        self._block = lru_cache(_BLOCKS)(self._framed)
+        self._first = lru_cache(1)(self.of_batch)
+        self._tails: dict[tuple[int, int], Sequence[StoredRecord]] = {}
+        self._room = FOLLOWED_BYTES
+
+    def of_batch(self, batch: BoundaryBatch) -> Sequence[StoredRecord]:
+        """Return the records of a batch; none where it cannot be read."""
+        data = batch_bytes(batch, self.directory, self._open)
+        columns, _ = self._again.reader.columns([] if data is None else [data], MAX_BATCH_BYTES)
+        return list(_listed(columns, np.zeros(len(columns.offsets), dtype=np.intp), [batch]))
+
+    def repeats_at_most(self) -> Mapping[tuple[int, int], int]:
+        """Return how many records of each producer id and epoch others had written before; nothing where not all of the partition can be compared."""
+        try:
+            read = self._again.read() if self._again.fits() else None
+        except OSError:
+            return {}  # reported by the audit itself
+        if read is None or not read.ended:
+            return {}
+        order, begins = equal_rows(read.offsets, *read.contents.T)
+        at = read.numbers[order]
+        ids, epochs = read.batches["producer_id"][at], read.batches["producer_epoch"][at]
+        first = np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        others = (ids != ids[first]) | (epochs != epochs[first])
+        return Counter(zip(ids[others].tolist(), epochs[others].tolist(), strict=True))
+
+    def tail(self, edge: Edge, reach: int) -> Sequence[StoredRecord]:
+        """Return the records of a producer's last batches that begin within so many bytes; none where they cannot be read."""
+        if edge.producer not in self._tails:
+            try:
+                self._tails[edge.producer] = list(self._tail(edge, reach))
+            except OSError:
+                self._tails[edge.producer] = ()  # reported by the audit itself
+        return self._tails[edge.producer]
+
+    def _tail(self, edge: Edge, reach: int) -> Iterator[StoredRecord]:
+        parts: deque[tuple[int, Batches]] = deque()
+        batches = size = 0
+        for segment, found in self._before(edge.batch, reach):
+            rows = _of(edge, found)
+            parts.appendleft((segment, rows))
+            batches, size = batches + len(rows), size + int(rows["size"].sum())
+            if batches >= TAIL_BATCHES or size >= _TAIL_BYTES or (rows["base_sequence"] == 0).any():
+                break
+        sizes = np.concatenate([rows["size"] for _, rows in parts]).astype(np.int64)
+        from_end = np.cumsum(sizes[::-1])[::-1] - sizes
+        numbers = np.arange(len(sizes))[::-1]
+        chosen = (numbers < NUM_BATCHES_TO_RETAIN) | ((numbers < TAIL_BATCHES) & (from_end < _TAIL_BYTES))
+        for segment, rows in parts:
+            own, chosen = chosen[: len(rows)], chosen[len(rows) :]
+            with closing(self._open(self.directory.segments[segment])) as source:
+                yield from self._records(source, segment, rows[own])
+
+    def _before(self, last: BoundaryBatch, reach: int) -> Iterator[tuple[int, Batches]]:
+        """Yield segments and batches of a block of them, the nearest first, up to and with the batch."""
+        for segment, first, end in ranges_before(self.directory, last._replace(position=last.position + 1), reach):
+            for start in reversed(range(first // _BLOCK_BYTES * _BLOCK_BYTES, end, _BLOCK_BYTES)):
+                rows = self._block(segment, start)
+                at = rows["position"]
+                yield segment, rows[(at >= max(first, start)) & (at < min(end, start + _BLOCK_BYTES))]
+
+    def _framed(self, segment: int, start: int) -> Batches:
+        file = self.directory.segments[segment]
+        with closing(self._open(file)) as source:
+            return concatenate(list(self._again.batches(source, segment, start, min(start + _BLOCK_BYTES, file.size))))
+
+    def within(self, ranges: Ranges, wanted: NDArray[np.uint64]) -> Iterator[tuple[tuple[int, int], StoredRecord]]:
+        """Yield the producers' records in bytes of segments that have a wanted content, each with its producer id and epoch."""
+        for segment, batches, columns in self._again.within(ranges):
+            hits = np.flatnonzero(np.isin(columns.identities[:, 0], wanted))
+            at = columns.batches[hits]
+            producers = zip(batches["producer_id"][at].tolist(), batches["producer_epoch"][at].tolist(), strict=True)
+            yield from zip(producers, _chosen(segment, batches, columns, hits), strict=True)
+
+    def begun(self, edge: Edge, first: StoredRecord) -> Generator[StoredRecord]:
+        """Yield the records of a producer from its first one on, which is known. Raises OSError."""
+        yield first
+        yield from self._first(edge.batch)[1:]
+        with closing(self.after(edge, (edge.batch, edge.batch.last_offset + 1))) as more:
+            yield from more
+
+    def copied(self, edge: Edge, place: tuple[BoundaryBatch, int]) -> Generator[StoredRecord]:
+        """Yield the records of a producer from a place on, to its last batch: of those that its tail has without another reading."""
+        tail = self._tails.get(edge.producer, ())
+        if tail and tail[0].offset <= place[1]:
+            yield from (record for record in tail if record.offset >= place[1])
+        else:
+            yield from self.after(edge, place, edge.batch.last_offset)
+
+    def after(
+        self, edge: Edge, place: tuple[BoundaryBatch, int], last_offset: int | None = None
+    ) -> Generator[StoredRecord]:
+        """Yield the records of a producer from a place on, up to `last_offset`. Raises OSError."""
+        first, offset = place
+        for segment in range(first.segment, len(self.directory.segments)):
+            file = self.directory.segments[segment]
+            begin = first.position if segment == first.segment else 0
+            with closing(self._open(file)) as source:
+                where = ByteRange(begin, file.size, file.size)
+                for piece in stream_batches(source, where, expected_offset=None, window_bytes=_WINDOW_BYTES):
+                    rows = _of(edge, piece.batches)
+                    if last_offset is not None:
+                        rows = rows[rows["base_offset"] <= last_offset]
+                    yield from (record for record in self._records(source, segment, rows) if record.offset >= offset)
+                    self._room -= piece.read_to - begin
+                    begin = piece.read_to
+                    passed = last_offset is not None and bool((piece.batches["base_offset"] > last_offset).any())
+                    if self._room < 0 or passed:
+                        return
+
+    def _records(self, source: ByteSource, segment: int, rows: Batches) -> Iterator[StoredRecord]:
+        for batches, columns in self._again.decoded(source, rows):
+            yield from _chosen(segment, batches, columns, np.arange(len(columns.offsets)))
+
+
+def _chosen(
+    segment: int, batches: Batches, columns: IdentityColumns, chosen: NDArray[np.intp]
+) -> Iterator[StoredRecord]:
+    numbers, where = np.unique(columns.batches[chosen], return_inverse=True)
+    own = IdentityColumns(*(column[chosen] for column in columns))
+    return _listed(own, where, boundary_batches(batches[numbers], 0, segment))
+
+
+def _listed(
+    columns: IdentityColumns, where: NDArray[np.intp], batches: Sequence[BoundaryBatch]
+) -> Iterator[StoredRecord]:
+    of = map(batches.__getitem__, where.tolist())
+    columns_of = (column.tolist() for column in (columns.identities[:, 0], columns.timestamps, columns.offsets))
+    return map(StoredRecord._make, zip(*columns_of, of, strict=True))
+
+
+def _is_plain(batches: Batches) -> NDArray[np.bool_]:
+    """Return which are data of producers, outside transactions; those of magic 0 and 1 have no producer id."""
+    plain = batches["attributes"] & (CONTROL_FLAG | TRANSACTIONAL_FLAG) == 0
+    found: NDArray[np.bool_] = plain & (batches["producer_id"] >= 0)
+    return found
+
+
+def _of(edge: Edge, batches: Batches) -> Batches:
+    own = (batches["producer_id"] == edge.producer_id) & (batches["producer_epoch"] == edge.producer_epoch)
+    rows: Batches = batches[own & _is_plain(batches)]
+    return rows
+
+
+def ranges_before(directory: PartitionDirectory, batch: BoundaryBatch, room: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (segment, first byte, byte after the last) of the log before a batch, the nearest first, of `room` bytes in all."""
+    for segment in range(batch.segment, -1, -1):
+        stop = batch.position if segment == batch.segment else directory.segments[segment].size
+        yield segment, max(stop - room, 0), stop
+        room -= stop
+        if room <= 0:
+            return
