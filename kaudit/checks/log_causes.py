@@ -34,11 +34,6 @@ NOT_LEADER = LogCause(
 )
 
 
-def line_name(event: LogEvent) -> str:
-    """Return `server.log:12`."""
-    return f"{event.path.rpartition('/')[2]}:{event.line}"
-
-
 def _cause(text: str, *kinds: LogEventKind, of_producer: bool = True) -> LogCause:
     return LogCause(frozenset(kinds), text, of_producer)
 

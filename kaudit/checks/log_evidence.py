@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kaudit.audits.log_events.broker_clocks import BrokerClock
 from kaudit.audits.log_events.given_up import fenced_instances, given_up_sends
 from kaudit.audits.log_events.leader_history import Shown, leader_histories
-from kaudit.checks.log_causes import FENCED, LogCause, line_name
+from kaudit.checks.log_causes import FENCED, LogCause
 from kaudit.checks.registry import CHECKS
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
@@ -81,7 +81,7 @@ class EventsOfLogs:
             several = (
                 f", and {len(events) - 1} more lines" if len(events) > 2 else ", and 1 more line" if events[1:] else ""
             )
-            causes.append(Explanation(cause.text, speaks_for=(f"{line_name(first)}{several}",)))
+            causes.append(Explanation(cause.text, speaks_for=(f"{first.line_name}{several}",)))
         if not causes:
             return finding
         evidence = replace(finding.evidence, events=ShownEvents(shown, count))

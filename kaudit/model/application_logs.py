@@ -169,6 +169,11 @@ class LogEvent(Struct, frozen=True, kw_only=True):
     retention_ms: int | None = None
     records: int | None = None
 
+    @property
+    def line_name(self) -> str:
+        """Where it stands, such as `server.log:12`."""
+        return f"{self.path.rpartition('/')[2]}:{self.line}"
+
 
 class ApplicationLogFile(JsonRecord, frozen=True):
     """One file that was read. `unknown_lines` fit no layout and no message that is known, `other_lines` are of other programs.

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.checks.log_causes import line_name
 from kaudit.checks.texts import counted
 from kaudit.errors import suggestion
 from kaudit.model.application_logs import LogEvent, LogEventKind
@@ -191,7 +190,7 @@ def _copied(part: PartitionAudit, copies: Iterable[LogEvent]) -> str:
     if not own:
         return ""
     offset, event = max(own, key=itemgetter(0))
-    return f" (copies had reached offset {offset} by {line_name(event)})"
+    return f" (copies had reached offset {offset} by {event.line_name})"
 
 
 def _in_remote_storage(part: PartitionAudit, account: Coverage) -> str:

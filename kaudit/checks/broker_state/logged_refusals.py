@@ -26,7 +26,6 @@ from kaudit.checks.log_causes import (
     SUCCEEDED,
     TIMED_OUT,
     UNCLEAN_STOP,
-    line_name,
 )
 from kaudit.model.finding import Explanation, Finding, Severity
 from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
@@ -146,7 +145,7 @@ _LAST_ERROR = "last partition error NOT_LEADER_"
 def _not_leader(incident: LoggedIncident) -> Sequence[Explanation]:
     """Return the cause that the refusal's own line names."""
     said = next((event for event in incident.events if _LAST_ERROR in event.text), None)
-    return [] if said is None else [Explanation(NOT_LEADER.text, speaks_for=(line_name(said),))]
+    return [] if said is None else [Explanation(NOT_LEADER.text, speaks_for=(said.line_name,))]
 
 
 _MANY_EPOCHS = 3
