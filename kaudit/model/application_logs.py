@@ -55,6 +55,7 @@ class LogEventKind(StrEnum):
     LOG_START_OFFSET_MOVED = auto()
     SEGMENT_EXPIRED = auto()
     LOCAL_LOG_START_MOVED = auto()
+    REMOTE_COPY_BEGUN = auto()
     REMOTE_COPIED = auto()
     REMOTE_COPY_FAILED = auto()
     REMOTE_READ_FAILED = auto()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
+from kaudit.model.application_logs import LogEvent
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 
 
@@ -112,6 +113,10 @@ class LeaderHistory(Struct):
     """Records without keys that log cleaners left out: the broker, how many, and the line."""
     log_starts: list[int] = field(default_factory=list)
     """Offsets that became the log start."""
+    copies: list[tuple[str, LogEvent, EventEvidence]] = field(default_factory=list)
+    """Copies to remote storage, and that a broker follows: then they are another's. Each with its broker and how it is shown."""
+    until: dict[str, EventEvidence] = field(default_factory=dict)
+    """The last line of each broker with copies."""
 
 
 class CutRecords(Struct, frozen=True, kw_only=True):

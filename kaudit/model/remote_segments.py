@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.json_record import JsonRecord
 
 MOST_SEGMENTS = 1 << 17
@@ -191,6 +192,26 @@ class OverlappingSegments(JsonRecord, frozen=True, gc=False, tag=True):
     offsets: int
     pairs: int
     segments: Sequence[SegmentSummary]
+
+
+class FailingCopies(Struct, frozen=True, kw_only=True):
+    """Copies of a partition that fail one after another, or one that does not end, as lines of its brokers say.
+
+    `failures` in a row, 0 where one does not end; `first` is the first failure, or the line of the copy that does not end, and `last` the last failure, or the last line
+    of its broker. `offset`: where the segment begins that is not copied, None where no line says it. `copied`: the line of the last copy that
+    succeeded, `copied_to` the furthest offset that was in remote storage by a line, each None without one.
+    """
+
+    topic: str
+    partition: int
+    brokers: Sequence[str]
+    failures: int
+    offset: int | None
+    first: EventEvidence
+    last: EventEvidence
+    copied: EventEvidence | None
+    copied_to: int | None
+    shown: ShownEvents
 
 
 RemoteLogFault = RemoteHole | NotCopied | UnfinishedCopies | OrphanedSegments | OverlappingSegments

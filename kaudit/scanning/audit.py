@@ -43,7 +43,7 @@ from kaudit.scanning.block_histories import BlockHistories
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.scanning.clock import audit_clock
 from kaudit.scanning.consumed_offsets import evidence_of_groups, group_logs_of
-from kaudit.scanning.cut_off import as_notes, by_lines_alone, not_given
+from kaudit.scanning.cut_off import as_notes, by_lines_alone, copies_that_fail, not_given
 from kaudit.scanning.findings import (
     CrossPartitionEvidence,
     ScanContext,
@@ -228,6 +228,7 @@ class Audit:
             evidence.add(
                 by_lines_alone(self.options, parts, logs.events.histories, self.layout.latest_modification, self.reads)
             )
+            evidence.add(copies_that_fail(self.options, logs.events.histories, self.group_logs))
         findings = complete_findings(
             as_notes(run_checks(scan_wide, evidence), self.checkpoints.left_out(self.layout)), context, frozenset()
         )

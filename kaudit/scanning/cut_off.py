@@ -17,10 +17,12 @@ from kaudit.model.record_loss import (
     LeaderHistory,
     ReportedChange,
 )
+from kaudit.model.remote_segments import FailingCopies
 from kaudit.model.replicas import Relation, ReplicaEvidence
 from kaudit.model.result import NotAudited
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.scanning.group_logs import GroupLog
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.file_kinds import HIGH_WATERMARK_CHECKPOINT
 from kaudit.source.layout import PartitionDirectory
@@ -28,11 +30,13 @@ from kaudit.source.layout import PartitionDirectory
 if TYPE_CHECKING:
     from kaudit.audits.log_events import deleted_segments
     from kaudit.audits.replicas import cut_records, future_records, partition_leaders
+    from kaudit.audits.tiered import failing_copies
 else:
     deleted_segments = Deferred("kaudit.audits.log_events.deleted_segments")
     cut_records = Deferred("kaudit.audits.replicas.cut_records")
     future_records = Deferred("kaudit.audits.replicas.future_records")
     partition_leaders = Deferred("kaudit.audits.replicas.partition_leaders")
+    failing_copies = Deferred("kaudit.audits.tiered.failing_copies")
 
 _Histories = Mapping[tuple[str, int], LeaderHistory]
 
@@ -120,6 +124,14 @@ def by_lines_alone(
             yield from cut_records.cut_records(history, None, open_source)
         yield from deleted_segments.fresh_records_deleted(history, latest_ms)
         yield from deleted_segments.keyless_records_removed(history)
+
+
+def copies_that_fail(options: ScanOptions, histories: _Histories, logs: Iterable[GroupLog]) -> Iterator[FailingCopies]:
+    """Yield the partitions that are not copied to remote storage any more by lines, and of which no record in `logs` says otherwise."""
+    remote = [log for own in logs for log in own.remote]
+    for key, history in sorted(histories.items()):
+        if history.until and options.asks_for(*key):
+            yield from failing_copies.failing_copies(history, remote)
 
 
 def as_notes(findings: Iterable[Finding], left_out: Collection[tuple[str, int]]) -> Iterator[Finding]:

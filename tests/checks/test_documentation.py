@@ -76,6 +76,7 @@ CONTRACT = {
     "KA514": ("orphaned-remote-segments", {"warning", "note"}),
     "KA515": ("overlapping-remote-segments", {"note"}),
     "KA516": ("remote-object-damaged", {"error"}),
+    "KA517": ("failing-copies", {"warning"}),
     "KA601": ("replicas-diverged", {"error", "warning", "note"}),
     "KA602": ("replica-behind", {"note"}),
     "KA603": ("only-copy", {"error", "warning", "note"}),

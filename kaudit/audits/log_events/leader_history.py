@@ -25,6 +25,9 @@ _METADATA_LOG: Final = "__cluster_metadata"
 """What its replicas cut off was never committed: the quorum elects no other leaders (KIP-595)."""
 _AT_LEAST: Final = (_Kind.SNAPSHOT_WRITTEN, _Kind.LOG_ROLLED)
 """Events that state the log's end when they happened, while it grows."""
+_OF_COPIES: Final = frozenset(
+    {_Kind.REMOTE_COPY_BEGUN, _Kind.REMOTE_COPIED, _Kind.REMOTE_COPY_FAILED, _Kind.BECAME_FOLLOWER}
+)
 _LOADED: Final = frozenset({"log-loaded", "log-load-old"})
 _SHUT_DOWN: Final = "stopped-zk"
 """The last line of a clean shutdown, after snapshots were written at the ends of all logs."""
@@ -90,6 +93,8 @@ class _Replica(Struct):
 
     def take(self, event: LogEvent) -> None:
         """Take the next line of the broker about the partition."""
+        if event.event in _OF_COPIES:
+            self.history.copies.append((self.broker, event, self.shown.evidence(event)))
         if event.pattern == _RECOVERS:
             self.stopped = False
         elif event.pattern == _OPENS_WITH_MARK:
@@ -258,6 +263,9 @@ def leader_histories(events: Iterable[LogEvent], shown: Shown) -> Mapping[tuple[
             replicas[key].take(event)
             if event.event is _Kind.LOG_CLEANING:
                 cleaned[_cleaner(event)] = replicas[key]
+        for replica in replicas.values():
+            if replica.history.copies:
+                replica.history.until[broker] = shown.evidence(own[-1])
     return histories
 
 

@@ -3,15 +3,20 @@
 import functools
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from kaudit.checks.check import Check, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import COPY_FAILED, DELETED_HERE
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
+from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.internal_topics import REMOTE_LOG
+from kaudit.model.json_record import rfc3339
 from kaudit.model.remote_segments import (
+    FailingCopies,
     HoleCause,
     NotCopied,
     OrphanedSegments,
@@ -58,6 +63,16 @@ class _SegmentsEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
     remote_segment_count: int
     remote_bytes: int
     remote_segments: Sequence[SegmentSummary]
+
+
+class _FailingEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    subject: str
+    brokers: Sequence[str]
+    failures: int
+    first_timestamp: int | None
+    last_timestamp: int | None
+    copied_timestamp: int | None
+    copied_to: int | None
 
 
 class _NotCopiedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
@@ -248,6 +263,60 @@ def unfinished_copies(context: Context, evidence: Evidence) -> Iterator[Finding]
             ),
             absent=_ABSENT,
         )
+
+
+def _at(line: EventEvidence) -> str:
+    """Say when a line was written, by its log's clock."""
+    return "a time that the log does not state" if line.timestamp is None else str(rfc3339(line.timestamp)).rstrip("Z")
+
+
+@_segment_check(
+    "KA517",
+    severity=Severity.WARNING,
+    summary="copies to remote storage keep failing, or one does not end",
+    confidence=Confidence.LIKELY,
+    needs=(FailingCopies,),
+    caused_by=none_because("the lines that show it are its evidence"),
+)
+def failing_copies(context: Context, evidence: Evidence) -> Iterator[Finding]:
+    """Report each partition once whose last copies failed, as lines of brokers say."""
+    for found in evidence.of(FailingCopies):
+        own = replace(context, topic=found.topic, partition=found.partition)
+        segment = "a segment" if found.offset is None else f"the segment that begins at {found.offset}"
+        how = (
+            f"{found.failures} copies in a row failed, from {_at(found.first)} to {_at(found.last)}; {segment} is not copied"
+            if found.failures
+            else f"the copy of {segment} was begun at {_at(found.first)} and had not ended at {_at(found.last)}"
+        )
+        before = f", the last copy that finished did so at {_at(found.copied)}" if found.copied is not None else ""
+        yield failing_copies.finding(
+            own,
+            f"{own.name} is not copied to remote storage any more by lines of {listed(found.brokers)}: {how}{before}",
+            offset=found.offset,
+            anchor="failing copies",
+            evidence=_FailingEvidence(
+                rule="local retention deletes only what has been copied (UnifiedLog.deletableSegments)",
+                broker="tries again every remote.log.manager.task.interval.ms while it leads, and deletes no segment here that is not copied: the "
+                "disk fills up, nothing is lost",
+                subject=own.name,
+                brokers=found.brokers,
+                failures=found.failures,
+                first_timestamp=found.first.timestamp,
+                last_timestamp=found.last.timestamp,
+                copied_timestamp=None if found.copied is None else found.copied.timestamp,
+                copied_to=found.copied_to,
+                events=found.shown,
+            ),
+            impact=NO_IMPACT,
+            explanations=(
+                Explanation("remote storage, the network or the plugin refuses: the lines have its exception")
+                if found.failures
+                else Explanation("the plugin waits for remote storage without a timeout: only a restart of the broker ends that"),
+                Explanation("copying went on after these lines, or another broker took over", innocent=True),
+            ),
+            following=("watch the disks of the brokers: nothing is deleted there that is not copied",),
+            absent={**_ABSENT, "last_offset": "lines name where a segment begins"},
+        )  # fmt: skip
 
 
 _ORPHAN_CAUSES = {
