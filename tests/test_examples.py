@@ -13,8 +13,14 @@ IN_WORDS = {
     *("mixed-clusters", "duplicate-log-directories", "several-topic-ids"),
     *("records-cut-off", "transaction-rolled-back", "markers-stopped", "state-rebuilt"),
     *("fresh-records-deleted", "future-timestamps", "recreated-topic"),
-    *("orphaned-remote-segments", "offsets-not-copied", "overlapping-remote-segments", "epochs-exhausted"),
-    *("keyless-records-removed", "share-records-stay-acquired", "committed-below-log-start", "commits-never-decided"),
+    *("orphaned-remote-segments", "offsets-not-copied", "overlapping-remote-segments", "failing-copies"),
+    *(
+        "epochs-exhausted",
+        "keyless-records-removed",
+        "share-records-stay-acquired",
+        "committed-below-log-start",
+        "commits-never-decided",
+    ),
 }
 """No sample has a file that must not be read, and no recorded broker lost offsets of these kinds: their pages describe one."""
 
