@@ -19,6 +19,7 @@ TESTS = (
 )  # fmt: skip
 TOOLS = (
     "aiokafka",
+    "cryptography",
     "hypothesis",
     "kafka-python",
     "pytest",
