@@ -1,6 +1,7 @@
 """The ledger of a topic and its mirror, beside reading both: seconds, and memory of the largest process.
 
     uv run python -m benchmarks.bench_ledger [--records 10_000_000] [--rounds 3] [--peer-records 1_000_000] [--tree DIR]
+        [--codec none|lz4|zstd]
 
 Each side has `--records` records of 200 bytes; the mirror lacks some, has a thousand twice and other batches. The ledger is
 compared with `kaudit inspect --records` of both sides (of the checkout in `--tree`, if given), and, at `--peer-records`, with
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import crc32c
 
-from benchmarks.generate import HEAD, TAIL, varint
+from benchmarks.generate import CODECS, HEAD, TAIL, varint
 from benchmarks.processes import KAUDIT, Runner
 
 VALUE_BYTES = 173  # a record has 200 bytes with it
@@ -39,17 +40,18 @@ def numbers_of_mirror(records: int) -> Iterator[int]:
             yield from range(max(0, number - REPEATED), number)
 
 
-def write_log(partition: Path, numbers: Iterable[int], batch_records: int) -> None:
-    """Write a partition whose record N is N's, of 200 bytes."""
+def write_log(partition: Path, numbers: Iterable[int], batch_records: int, codec: str) -> None:
+    """Write a partition whose record N is N's, of 200 bytes before compression."""
     partition.mkdir(parents=True)
     offset, size = 0, 0
+    attributes, compress = CODECS[codec]
     rest = iter(numbers)
     segment = (partition / f"{offset:020d}.log").open("wb")
     while chunk := list(islice(rest, batch_records)):
         first = min(chunk) // RECORDS_A_MS
-        body = b"".join([_record(number, number // RECORDS_A_MS - first, at) for at, number in enumerate(chunk)])
+        body = compress(b"".join([_record(number, number // RECORDS_A_MS - first, at) for at, number in enumerate(chunk)]))
         last = FIRST + max(chunk) // RECORDS_A_MS
-        tail = TAIL.pack(0, len(chunk) - 1, FIRST + first, last, -1, -1, -1, len(chunk))
+        tail = TAIL.pack(attributes, len(chunk) - 1, FIRST + first, last, -1, -1, -1, len(chunk))
         if size >= SEGMENT_BYTES:
             segment.close()
             segment, size = (partition / f"{offset:020d}.log").open("wb"), 0
@@ -66,10 +68,10 @@ def _record(number: int, timestamp_delta: int, offset_delta: int) -> bytes:
     return varint(len(body)) + body
 
 
-def written(place: Path, records: int) -> tuple[Path, Path]:
+def written(place: Path, records: int, codec: str = "none") -> tuple[Path, Path]:
     source, target = place / "a", place / "b"
-    write_log(source / "orders-0", range(records), SOURCE_BATCH)
-    write_log(target / "orders-0", numbers_of_mirror(records), TARGET_BATCH)
+    write_log(source / "orders-0", range(records), SOURCE_BATCH, codec)
+    write_log(target / "orders-0", numbers_of_mirror(records), TARGET_BATCH, codec)
     return source, target
 
 
@@ -78,6 +80,7 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--peer-records", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--codec", choices=sorted(CODECS), default="none")
     parser.add_argument("--directory", type=Path)
     parser.add_argument("--tree", type=Path, help="a checkout whose `inspect` is measured")
     options = parser.parse_args()
@@ -85,7 +88,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=options.directory) as place:
         runner = Runner([], Path(place))
         for name, records in (("inspect", options.records), ("dict", options.peer_records)):
-            source, target = written(Path(place) / name, records)
+            source, target = written(Path(place) / name, records, options.codec)
             costs = runner.interleaved(
                 {"ledger": [*KAUDIT[:3], "diff", "--by", "records", str(source), str(target), "-q", "--exit-zero"],
                  "peer": _peer(name, source, target, options.tree)},
