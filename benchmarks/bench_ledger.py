@@ -49,7 +49,9 @@ def write_log(partition: Path, numbers: Iterable[int], batch_records: int, codec
     segment = (partition / f"{offset:020d}.log").open("wb")
     while chunk := list(islice(rest, batch_records)):
         first = min(chunk) // RECORDS_A_MS
-        body = compress(b"".join([_record(number, number // RECORDS_A_MS - first, at) for at, number in enumerate(chunk)]))
+        body = compress(
+            b"".join([_record(number, number // RECORDS_A_MS - first, at) for at, number in enumerate(chunk)])
+        )
         last = FIRST + max(chunk) // RECORDS_A_MS
         tail = TAIL.pack(attributes, len(chunk) - 1, FIRST + first, last, -1, -1, -1, len(chunk))
         if size >= SEGMENT_BYTES:
