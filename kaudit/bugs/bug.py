@@ -15,8 +15,7 @@ from kaudit.checks.listed import parse_documentation, read_page
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BatchEvidence
-from kaudit.model.finding import Confidence, Finding
-from kaudit.model.known_bug import KnownBug
+from kaudit.model.finding import Confidence, Finding, KnownBug
 
 HEADINGS = (
     "What happens",

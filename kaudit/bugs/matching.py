@@ -9,8 +9,7 @@ from kaudit.broker.releases.profile import VersionRange
 from kaudit.broker.releases.version import RELEASES
 from kaudit.bugs.bug import Bug, Case, Program
 from kaudit.bugs.registry import BUGS
-from kaudit.model.finding import Finding
-from kaudit.model.known_bug import KnownBug
+from kaudit.model.finding import Finding, KnownBug
 
 
 def with_known_bugs(

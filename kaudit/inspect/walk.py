@@ -1,13 +1,19 @@
-"""The rows that `kaudit inspect` shows for a path: those of a file, one per file of a directory, or all batches under it."""
+"""The rows that `kaudit inspect` shows for a path: those of a file, one per file of a directory, or all batches under it.
 
+Logs of brokers and of applications with a Kafka client as rows: one for each event.
+"""
+
+import heapq
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.audits.log_events.application_logs import log_events
 from kaudit.broker.releases.version import Version
 from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.inspect.batch_rows import MAX_BATCH_BYTES, record_rows
 from kaudit.inspect.dump_text import dump_rows
@@ -17,16 +23,47 @@ from kaudit.inspect.row_filter import RowFilter, around
 from kaudit.inspect.rows import BytesFormatter, LogFile, Row, fields_of, identify, identify_by_name
 from kaudit.inspect.segment import SegmentReader, fetched_files, without_places
 from kaudit.inspect.side_files import side_rows
+from kaudit.model.application_logs import LogEvent
 from kaudit.model.batch import last_offsets
 from kaudit.model.damage import DamageKind
+from kaudit.source.content import HEAD_BYTES
 from kaudit.source.discover import MAX_DEPTH, PathNotFoundError, discover
 from kaudit.source.file_kinds import APPLICATION_LOG, DUMP, OFFSET_CHECKPOINT, UNKNOWN
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.inspect_columns import INSPECT_TABLES
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import PartitionDirectory, Unreadable
+from kaudit.source.recognition import recognise
 from kaudit.source.schemes import archive_at, content_of, filesystem
 from kaudit.source.uri import KAFKA, Uri, UrlError
+
+_FIELDS = (
+    "line", "origin", "client", "level", "producer_id", "producer_epoch", "base_sequence", "last_sequence", "offset",
+    "leader_epoch", "transactional_id", "error", "text",
+)  # fmt: skip
+
+
+def event_rows(file: LogFile) -> Iterator[Row]:
+    """Yield the events in the order of their lines, with topic and partition as the log has them. Raises OSError if it cannot be read."""
+    head = filesystem(file.path).read_start(file.path, HEAD_BYTES)
+    origins = recognise(file.path.name, head).origins
+    found = (log_events(str(file.path), origin, LogCounts()) for origin in origins)
+    before = 0
+    for event in heapq.merge(*found, key=lambda event: event.line):
+        if event.line != before:  # a broker's and a client's messages may fit one line
+            yield _row(file, event)
+        before = event.line
+
+
+def _row(file: LogFile, event: LogEvent) -> Row:
+    stated = {
+        "topic": event.topic,
+        "partition": event.partition,
+        "timestamp": event.timestamp_ms,
+        "event": event.event.value,
+    }
+    return file.side_row("event") | stated | fields_of(event, _FIELDS)
+
 
 UNREADABLE = "unreadable"
 """Kind of the damage row of a file, and status of a file row, that the operating system refused to read."""
@@ -224,8 +261,6 @@ def _file(file: LogFile, options: InspectOptions) -> Iterator[Row]:
     if file.kind is UNKNOWN:
         raise NothingToAuditError(f"{file.path}: not a recognised Kafka file, by name or content")
     if file.kind is APPLICATION_LOG:
-        from kaudit.inspect.log_lines import event_rows  # noqa: PLC0415 - its patterns take 30 ms
-
         yield from (row for row in event_rows(file) if options.wanted.accepts(row))
         return
     if file.kind is DUMP:

@@ -1,4 +1,7 @@
-"""A finding: what is wrong, where, how certain, why, and what to do next."""
+"""A finding: what is wrong, where, how certain, why, and what to do next.
+
+A bug whose traces a finding shows, as reports have it.
+"""
 
 import enum
 import functools
@@ -11,7 +14,23 @@ from msgspec import Meta, Struct, field
 from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord, json_value
-from kaudit.model.known_bug import KnownBug
+
+
+class KnownBug(JsonRecord, frozen=True):
+    """One entry of the catalogue that a finding fits.
+
+    `affected` names the program and its versions, `fixed_in` the first fixed ones (empty: not fixed). `traits` are the
+    traces the bug leaves, `traits_seen` those of them that are there; `confidence` says how sure they make it.
+    """
+
+    id: str
+    title: str
+    affected: str
+    fixed_in: str
+    confidence: str
+    traits_seen: Sequence[str] = ()
+    traits: Sequence[str] = ()
+
 
 _FINGERPRINT_VERSION = "1"
 _FINGERPRINT_DIGITS = 16

@@ -29,11 +29,9 @@ from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.side_files import SideFileFault
 from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
-from kaudit.partition.append_times import append_times
-from kaudit.partition.cleaning import Cleaning, cleaning_of
-from kaudit.partition.coverage import coverage_of
+from kaudit.partition.coverage import Cleaning, cleaning_of, coverage_of
 from kaudit.partition.digests import AuditedLog, partition_digest
-from kaudit.partition.open_at_end import open_transactions
+from kaudit.partition.open_at_end import append_times, open_transactions
 from kaudit.partition.replay import PartitionReplay
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.chunk_plan import OpenSource

@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.formats.internal_topics.transaction_state import DEFAULT_PARTITIONS, coordinator_partition
-from kaudit.model.finding import Finding
+from kaudit.model.finding import Finding, KnownBug
 from kaudit.model.internal_topics import REMOTE_LOG
-from kaudit.model.known_bug import KnownBug
 from kaudit.model.result import Expected
 from kaudit.model.transactional_ids import name_pattern
 from kaudit.results.log_words import redacted_line

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from kaudit.checks.texts import counted, listed, time_text
 from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.impact import Act, Caution, Impact
-from kaudit.model.result import OUTSIDE_TIME, ScanResult, UnlistedFindings
+from kaudit.model.result import OUTSIDE_TIME, BlockedPartition, PartitionBounds, ScanResult, UnlistedFindings, Verdict
 from kaudit.model.total_impact import added, impacts_by_partition
 from kaudit.model.transactional_ids import parse_name
-from kaudit.model.verdict import BlockedPartition, PartitionBounds, Verdict
 from kaudit.results.costs import between, consumed, since_text
 from kaudit.results.incidents import members
 from kaudit.results.scope import coverage_sentence, extent

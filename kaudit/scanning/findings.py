@@ -1,4 +1,7 @@
-"""Findings of one topic partition. All that is needed from other partitions is passed in, so any process can compute them."""
+"""Findings of one topic partition. All that is needed from other partitions is passed in, so any process can compute them.
+
+Folds notes: at most one per (code, partition, producer id, class), because a note is only informational.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -17,7 +20,6 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.command_line import CommandLine
 from kaudit.checks.context import Context
 from kaudit.checks.doubled import bounded_by_lines, kept_by_others
-from kaudit.checks.notes import fold_notes
 from kaudit.checks.registry import run_checks
 from kaudit.deferred import Deferred
 from kaudit.model.finding import Finding
@@ -46,6 +48,31 @@ else:
     snapshot_check = Deferred("kaudit.audits.sidefiles.snapshot_check")
     matching = Deferred("kaudit.bugs.matching")
     remote_segments = Deferred("kaudit.scanning.remote_segments")
+
+
+from kaudit.model.evidence_parts import FoldedNotes
+from kaudit.model.finding import Severity
+
+
+def fold_notes(findings: Iterable[Finding]) -> list[Finding]:
+    """Fold notes of one partition replica that say the same into the first of them, with count and offsets."""
+    kept: list[Finding] = []
+    alike: dict[tuple[object, ...], list[int | None]] = {}
+    first: dict[int, list[int | None]] = {}
+    for finding in findings:
+        if finding.severity is Severity.NOTE and finding.evidence.count is None:
+            key = (finding.code, finding.producer_id, finding.evidence.kind)
+            ends = alike.setdefault(key, [])
+            ends.append(finding.last_offset)
+            if len(ends) > 1:
+                continue
+            first[len(kept)] = ends
+        kept.append(finding)
+    for place, ends in first.items():
+        finding = kept[place]
+        folded = FoldedNotes(len(ends), finding.offset, ends[-1])
+        kept[place] = replace(finding, evidence=replace(finding.evidence, folded=folded))
+    return kept
 
 
 class CrossPartitionEvidence(Struct, frozen=True):

@@ -1,4 +1,7 @@
-"""What other copies of a partition show: whose they are, and which records a new leader began without."""
+"""What other copies of a partition show: whose they are, and which records a new leader began without.
+
+Logs in directories that brokers have set aside - moved, deleted, not theirs any more - beside the copies that are in use.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -8,7 +11,6 @@ import numpy as np
 
 from kaudit.audits.replicas.broker_copies import BrokerCopies, of_brokers
 from kaudit.audits.replicas.copy_identities import contradictions, log_copy, of_one_log, recreated_logs
-from kaudit.audits.replicas.set_aside import set_aside_logs
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.deferred import Deferred
 from kaudit.model.batch import last_offsets
@@ -27,6 +29,55 @@ else:
     comparison = Deferred("kaudit.audits.replicas.comparison")
     partition_leaders = Deferred("kaudit.audits.replicas.partition_leaders")
     replica_reader = Deferred("kaudit.audits.replicas.replica_reader")
+from collections.abc import Iterable
+
+from kaudit.model.copy_identities import LogCopy, SetAsideLog
+from kaudit.reading.log_tail import last_batches
+from kaudit.source.layout import LeftoverFile, PartitionDirectory
+
+
+def set_aside_logs(
+    leftovers: Iterable[LeftoverFile],
+    copies: Sequence[LogCopy],
+    removed: Callable[[], Mapping[str, str]],
+    open_source: OpenSource,
+) -> Iterator[SetAsideLog]:
+    """Yield the logs that hold batches; `open_source` notes what cannot be read, and such a log ends before it.
+
+    `removed` returns where deletions of topics are written, by topic id; it is called only where a directory is set aside.
+    """
+    for leftover in leftovers:
+        if leftover.log is None:
+            continue
+        end, leader_epoch = _end(leftover.log, open_source)
+        own = log_copy(leftover.log, end, leader_epoch)
+        if end is None or end <= own.start_offset:
+            continue
+        others = [copy for copy in copies if (copy.topic, copy.partition) == (own.topic, own.partition)]
+        # retention may have removed the beginning elsewhere: what is missing after it is what counts
+        ends = (copy.end_offset or 0 for copy in others if copy.start_offset <= end and not _contradict(copy, own))
+        reached = max(ends, default=0)
+        first = max(reached, own.start_offset)
+        alone = (first, end - 1) if first < end else None
+        yield SetAsideLog(leftover.relative, own, alone, others, removed().get(own.topic_id or ""))
+
+
+def _contradict(copy: LogCopy, own: LogCopy) -> bool:
+    """Whether ids show that the copies are not of one topic."""
+    ids = (copy.topic_id, own.topic_id), (copy.cluster_id, own.cluster_id)
+    return any(None not in pair and pair[0] != pair[1] for pair in ids)
+
+
+def _end(log: PartitionDirectory, open_source: OpenSource) -> tuple[int | None, int]:
+    """Return the end (exclusive) and leader epoch of the last batch that can be read, None and -1 without one."""
+    for segment in reversed(log.segments):
+        try:
+            for batches in reversed([*last_batches(segment, open_source)]):
+                return int(last_offsets(batches)[-1]) + 1, int(batches["leader_epoch"][-1])
+        except OSError:
+            continue  # `open_source` has noted it
+    return None, -1
+
 
 MAX_CHANGES = 1000
 """Leader changes compared in one log, the newest."""

@@ -1,8 +1,8 @@
 """Notes that say the same are one."""
 
-from kaudit.checks.notes import fold_notes
 from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.scanning.findings import fold_notes
 
 
 def note(offset, *, code="KA203", producer_id=1, severity=Severity.NOTE, **evidence):

@@ -10,8 +10,7 @@ import pytest
 import kaudit
 from kaudit.cli.app import run
 from kaudit.histories import explain
-from kaudit.histories.causes import CAUSES
-from kaudit.histories.explain import EXPLAINED, trace_of
+from kaudit.histories.explain import CAUSES, EXPLAINED, trace_of
 from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.simulate.scenario.shipped import shipped

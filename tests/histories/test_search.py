@@ -7,8 +7,16 @@ import pytest
 
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.histories import explain as module
-from kaudit.histories.causes import LOST, ORDINARY, SLOW_TRANSACTION, UNCLEAN, WITHOUT_SNAPSHOTS, cause_of
-from kaudit.histories.explain import causes_of, explain
+from kaudit.histories.explain import (
+    LOST,
+    ORDINARY,
+    SLOW_TRANSACTION,
+    UNCLEAN,
+    WITHOUT_SNAPSHOTS,
+    cause_of,
+    causes_of,
+    explain,
+)
 from kaudit.model.finding import Confidence, Finding, Severity
 
 FINDING = Finding("KA104", "", Severity.ERROR, Confidence.CERTAIN, "", topic="t", partition=0)

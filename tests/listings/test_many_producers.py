@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kaudit.engines.local import timeline
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings import timeline as timelines
-from kaudit.listings.missing_entries import LISTED
+from kaudit.listings.timeline import LISTED
 from kaudit.model.damage import MissingCause
 from kaudit.model.timeline import MissingEntry
 from kaudit.report.machine.json import render_timeline

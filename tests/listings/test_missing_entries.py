@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import astuple
 
 from kaudit.listings.merged_runs import MERGED_RUN
-from kaudit.listings.missing_entries import MissingEntries
+from kaudit.listings.timeline import MissingEntries
 from kaudit.model.columns import Columns
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.dtypes import dtype_of

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kaudit.listings.missing_entries import MissingEntries
 from kaudit.listings.partition_join import replica_places
+from kaudit.listings.timeline import MissingEntries
 from kaudit.model.damage import MissingCause
 from kaudit.partition.digests import AuditedLog, partition_digest
 from kaudit.reading.log_tail import log_end

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from kaudit.partition.replay_checkpoint import _CODEC as CHECKPOINT
+from kaudit.partition.range_saver import _CODEC as CHECKPOINT
 from kaudit.reading.chunk_codec import _CODEC as CHUNK
 from kaudit.reading.state_files import PartitionIndex
 from kaudit.reading.struct_codec import FORMAT

@@ -9,8 +9,8 @@ from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEvent
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.damage import MissingCause
 from kaudit.model.evidence_parts import EventEvidence
+from kaudit.model.finding import KnownBug
 from kaudit.model.incident import AffectedPartition, Incident
-from kaudit.model.known_bug import KnownBug
 from kaudit.model.producer_listing import ProducerState
 from kaudit.model.timeline import EntryTransaction, EventEntry, MissingEntry
 from kaudit.report.console import Console

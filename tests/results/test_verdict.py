@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from kaudit.model.finding import Severity, Status
 from kaudit.model.impact import Act, Caution, Impact
-from kaudit.model.result import OUTSIDE_TIME, NotAudited, UnlistedFindings
-from kaudit.model.verdict import PartitionBounds
+from kaudit.model.result import OUTSIDE_TIME, NotAudited, PartitionBounds, UnlistedFindings
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.results.selection import Selection

@@ -6,10 +6,10 @@ from typing import Any, cast
 import pytest
 
 from kaudit.broker.errors import KafkaError
-from kaudit.simulate.observe import _client_partition
 from kaudit.simulate.output.log_directory import OccupiedError, write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, _why_never
 from kaudit.simulate.output.truth import Truth
+from kaudit.simulate.simulation import _client_partition
 from tests.simulate.test_faults import played
 
 

@@ -1,17 +1,139 @@
-"""The clock of each broker's logs, from all that the logs and the bytes have in common."""
+"""The clock of each broker's logs, from all that the logs and the bytes have in common.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+The times that brokers stamped on the batches around an offset, found by bisection: few bytes of a segment are read.
+
+The clock of each client's log, by what the client and a broker say of the same request.
+
+A client logs the answer to a request right after the broker has given it (Sender, TransactionManager, ConsumerCoordinator): the same
+batch refused, the same producer id and epoch handed out, the same generation of a group. How long records waited in a client says
+nothing.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from itertools import pairwise
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from kaudit.audits.log_events.batch_times import batch_anchors
 from kaudit.audits.log_events.broker_records import RecordLine, RecordTimes, record_lines
-from kaudit.audits.log_events.clock import MAX_ZONE_CHANGE_MS, ClockOffset, Unaligned, estimate_clock
-from kaudit.audits.log_events.placement import by_broker
-from kaudit.model.application_logs import ClockAnchors, LogClock, LogEvent, UnalignedLog, zone_text
-from kaudit.reading.chunk_plan import OpenSource
-from kaudit.source.layout import PartitionDirectory, furthest_replicas
+from kaudit.audits.log_events.clock import (
+    MAX_ZONE_CHANGE_MS,
+    Anchor,
+    AnchorSource,
+    ClockOffset,
+    Unaligned,
+    estimate_clock,
+)
+from kaudit.audits.log_events.placement import by_broker, states_log_end
+from kaudit.formats.log.batch_header import LENGTH_OFFSET, base_offset_of
+from kaudit.model.application_logs import ClockAnchors, LogClock, LogEvent, LogEventKind, UnalignedLog, zone_text
+from kaudit.model.batch_fields import CONTROL_FLAG, LOG_APPEND_TIME_FLAG
+from kaudit.reading.batch_stream import stream_batches
+from kaudit.reading.chunk_plan import OpenSource, boundary_from
+from kaudit.reading.segment import ByteRange
+from kaudit.source.bytes import ByteSource
+from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory, SegmentFile, furthest_replicas
+
+MAX_ANCHORS = 100
+"""Most lines of one broker that are compared with batches."""
+_NEAR_BYTES = 1 << 20
+_WINDOW_BYTES = 2 << 20
+_APPEND_MS, _LINE_MS = 1000, 100
+"""A batch is stamped at most so long before the line about the roll that it causes, and before a line about what came earlier."""
+_OF_REPLICAS = frozenset({LogEventKind.SNAPSHOT_WRITTEN, LogEventKind.LOG_ROLLED})
+"""Followers write these lines too, some time after the leader stamped the batch at that offset."""
+
+Partitions = Mapping[tuple[str, int], PartitionDirectory]
+
+
+class Stamped(NamedTuple):
+    """A batch whose time is a broker's."""
+
+    timestamp: int
+    leader_epoch: int
+
+
+def batch_anchors(events: Sequence[LogEvent], partitions: Partitions, open_source: OpenSource) -> Iterator[Anchor]:
+    """Yield the bounds of the lines of one broker that name the log's end, at most MAX_ANCHORS."""
+    naming = [event for event in events if _names_end(event) and (event.topic, event.partition) in partitions]
+    led = _led(events)
+    for event in naming[:: max(-(-len(naming) // MAX_ANCHORS), 1)]:
+        assert event.timestamp_ms is not None
+        place = event.topic or "", event.partition or 0
+        before, after = _stamped_around(partitions[place], open_source, event.offset or 0)
+        if after is not None and event.event in _OF_REPLICAS and (*place, after.leader_epoch) not in led:
+            after = None
+        slack = _APPEND_MS if event.event in _OF_REPLICAS else _LINE_MS
+        if before is not None or after is not None:
+            yield Anchor(
+                event.timestamp_ms,
+                None if before is None else before.timestamp,
+                None if after is None else after.timestamp + slack,
+            )
+
+
+def _names_end(event: LogEvent) -> bool:
+    ends = states_log_end(event) or event.event is LogEventKind.LOG_ROLLED
+    return ends and event.offset is not None and event.timestamp_ms is not None
+
+
+def _led(events: Iterable[LogEvent]) -> set[tuple[str, int, int]]:
+    """Topic, partition and leader epoch of what the broker led."""
+    return {
+        (event.topic or "", event.partition or 0, event.leader_epoch)
+        for event in events
+        if event.event is LogEventKind.BECAME_LEADER and event.leader_epoch is not None
+    }
+
+
+def _stamped_around(
+    directory: PartitionDirectory, open_source: OpenSource, offset: int
+) -> tuple[Stamped | None, Stamped | None]:
+    """Return the last batch before an offset and the first at or after it that a broker stamped, among those near it."""
+    files = [segment for segment in directory.segments if segment.text is None and segment.fetched is None]
+    holding = bisect_right(files, offset, key=lambda segment: segment.base_offset) - 1
+    if holding < 0:
+        return None, None
+    internal = directory.topic in INTERNAL_TOPICS
+    before, after = _in_segment(files[holding], open_source, offset, internal=internal)
+    if before is None and holding:
+        before, _ = _in_segment(files[holding - 1], open_source, offset, internal=internal)
+    return before, after
+
+
+def _in_segment(
+    segment: SegmentFile, open_source: OpenSource, offset: int, *, internal: bool
+) -> tuple[Stamped | None, Stamped | None]:
+    with suppress(OSError), closing(open_source(segment)) as source:
+        return _around(source, segment, offset, internal=internal)
+    return None, None
+
+
+def _around(
+    source: ByteSource, segment: SegmentFile, offset: int, *, internal: bool
+) -> tuple[Stamped | None, Stamped | None]:
+    first, last = 0, segment.size
+    while last - first > _NEAR_BYTES:
+        middle = boundary_from(source, (first + last) // 2, segment.size)
+        head = bytearray(LENGTH_OFFSET)
+        if middle >= last or source.read_into(middle, memoryview(head)) < len(head) or base_offset_of(head) >= offset:
+            last = (first + last) // 2
+        else:
+            first = middle
+    before: Stamped | None = None
+    near = ByteRange(first, min(last + _WINDOW_BYTES, segment.size), segment.size)
+    for piece in stream_batches(source, near, expected_offset=None, verify=False, window_bytes=_WINDOW_BYTES):
+        batches = piece.batches
+        stamped = (batches["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) != 0) | internal
+        for row in batches[stamped & (batches["max_timestamp"] > 0)]:
+            found = Stamped(int(row["max_timestamp"]), int(row["leader_epoch"]))
+            if int(row["base_offset"]) >= offset:
+                return before, found
+            before = found
+    return before, None
+
 
 MAX_LINES = 2000
 """Most lines of one broker that are compared with records."""
@@ -156,3 +278,60 @@ def unaligned_logs(clocks: Iterable[BrokerClock]) -> list[UnalignedLog]:
         for clock in clocks
         if not clock.offsets and not clock.zone_known
     ]
+
+
+_ANSWERED_MS, _EARLY_MS = 900, 100
+"""A client's line comes at most so long after the broker's, or before it."""
+_Key = tuple[object, ...]
+
+
+def client_clocks(events: Iterable[LogEvent], brokers: Sequence[BrokerClock]) -> list[BrokerClock]:
+    """Return the clock of each client's log; `brokers` are those of the brokers' logs among `events`."""
+    known = {path: clock for clock in brokers if clock.is_known for path in clock.paths}
+    known_times: dict[_Key, list[int]] = {}
+    files: dict[str, list[LogEvent]] = {}
+    for event in events:
+        if event.timestamp_ms is None:
+            continue
+        if event.origin == "client":
+            files.setdefault(event.path, []).append(event)
+        elif (clock := known.get(event.path)) is not None and (key := _key(event)) is not None:
+            at = clock.batch_time(event)
+            known_times.setdefault(key, []).extend([] if at is None else [at])
+    return [_clock(path, own, known_times.get) for path, own in sorted(files.items())]
+
+
+def _clock(path: str, events: Sequence[LogEvent], known_times: Callable[[_Key], list[int] | None]) -> BrokerClock:
+    zone_known = all(event.zone_known for event in events)
+    found = estimate_clock(_anchors(events, known_times), zone_known=zone_known)
+    clock = BrokerClock(path, None, frozenset({path}), zone_known)
+    if isinstance(found, Unaligned):
+        clock.anchors = found.anchors
+    else:
+        clock.offsets = found
+    return clock
+
+
+def _anchors(events: Iterable[LogEvent], known_times: Callable[[_Key], list[int] | None]) -> Iterator[Anchor]:
+    """Yield the bounds of the lines about a request of which the brokers have as many lines."""
+    own: dict[_Key, list[int]] = {}
+    for event in events:
+        key = _key(event)
+        if key is not None and event.timestamp_ms is not None:
+            own.setdefault(key, []).append(event.timestamp_ms)
+    for key, logged in own.items():
+        answered = known_times(key) or ()
+        if len(answered) == len(logged):
+            for at, given in zip(sorted(logged), sorted(answered), strict=True):
+                yield Anchor(at, given - _EARLY_MS, given + _ANSWERED_MS, AnchorSource.BROKERS)
+
+
+def _key(event: LogEvent) -> _Key | None:
+    """Return what is the same in both lines of one request, None if a line does not tell it from others."""
+    if event.event is LogEventKind.PRODUCER_ID_ASSIGNED and event.transactional_id is not None:
+        return event.event, event.transactional_id, event.producer_id, event.producer_epoch
+    if event.event is LogEventKind.GROUP_STABILIZED:
+        return event.event, event.group, event.generation
+    if event.error is None or event.producer_id is None or event.base_sequence is None:
+        return None
+    return event.error, event.topic, event.partition, event.producer_id, event.base_sequence

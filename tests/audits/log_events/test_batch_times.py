@@ -2,8 +2,8 @@
 
 import pytest
 
-from kaudit.audits.log_events import batch_times
-from kaudit.audits.log_events.batch_times import MAX_ANCHORS, _stamped_around, batch_anchors
+from kaudit.audits.log_events import broker_clocks
+from kaudit.audits.log_events.broker_clocks import MAX_ANCHORS, _stamped_around, batch_anchors
 from kaudit.audits.log_events.clock import Anchor
 from kaudit.model.application_logs import LogEventKind
 from kaudit.source.discover import discover
@@ -17,7 +17,7 @@ COUNT = 60
 @pytest.fixture(params=[1 << 20, 300, 1])
 def near_bytes(request, monkeypatch):
     """How close bisection comes: not at all, some batches, one."""
-    monkeypatch.setattr(batch_times, "_NEAR_BYTES", request.param)
+    monkeypatch.setattr(broker_clocks, "_NEAR_BYTES", request.param)
 
 
 KIND = LogEventKind
@@ -61,7 +61,7 @@ def test_every_offset_of_a_log_with_markers(tmp_path):
         # what lies further away than bisection comes near is not looked for; an earlier time bounds a line too
         assert found[0] is None or found[0] <= (want[0] or 0), offset
         assert found[1] in (None, want[1]), offset
-        if batch_times._NEAR_BYTES == 1 << 20:
+        if broker_clocks._NEAR_BYTES == 1 << 20:
             assert found == want, offset
 
 

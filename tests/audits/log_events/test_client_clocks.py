@@ -3,8 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.audits.log_events.broker_clocks import BrokerClock, unaligned_logs
-from kaudit.audits.log_events.client_clocks import client_clocks
+from kaudit.audits.log_events.broker_clocks import BrokerClock, client_clocks, unaligned_logs
 from kaudit.audits.log_events.clock import ClockOffset
 from kaudit.model.application_logs import LogEventKind
 from tests.audits.log_events.made import event

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.broker.coordinator.leader_epochs import RAISED_BY_RESTART, CoordinatorEpochs
+from kaudit.broker.broker_state import RAISED_BY_RESTART, CoordinatorEpochs
 from kaudit.broker.releases.profile import profile_for
 from tests.broker.client import PartitionClient
 

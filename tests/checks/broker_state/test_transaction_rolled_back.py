@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from kaudit.audits.log_events.rolled_back import with_transaction
 from kaudit.audits.transactions.marker_outcomes import Markers
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.checks.broker_state.logged_losses import transaction_rolled_back
@@ -11,6 +10,7 @@ from kaudit.model.application_logs import LogEventKind
 from kaudit.model.coordinator import CoordinatorEntry, TransactionStatus, TransactionValue
 from kaudit.model.finding import Severity
 from kaudit.model.logged_incidents import AbortedRecords, Consequence, LoggedIncident, Outcome
+from kaudit.scanning.log_comparison import with_transaction
 from kaudit.source.layout import PartitionDirectory
 from tests.audits.log_events.made import event
 from tests.checks.broker_state.lines import initialized, line, reported, sender

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kaudit.checks.transactions.endings import owner_of, siblings_of
 from kaudit.checks.transactions.open_transactions import hanging_transaction, open_transaction
-from kaudit.checks.transactions.owners import owner_of, siblings_of
 from kaudit.model.coordinator import (
     ApplicationState,
     CommitDecision,
