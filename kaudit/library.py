@@ -16,7 +16,6 @@ from kaudit.errors import MissingExtraError, NothingToAuditError, UsageError
 from kaudit.installation import install_command
 from kaudit.model import result as model
 from kaudit.model.finding import Finding, Severity
-from kaudit.model.incident import Incident
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
@@ -24,7 +23,7 @@ from kaudit.report.console import visible
 from kaudit.report.html.report_page import render_scan
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import plural
-from kaudit.results.incidents import incidents_of
+from kaudit.results.incidents import Incident, incidents_of
 from kaudit.results.selection import Selection, parse_codes
 from kaudit.scanning.options import Depth, ScanOptions, scan_options_of
 from kaudit.spark import require_pyspark

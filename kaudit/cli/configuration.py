@@ -12,7 +12,7 @@ from typer.core import TyperOption
 from kaudit.cli.settings import PREFIX, SHARED_FILE, Settings, Value, key_of
 from kaudit.errors import UsageError, suggestion
 from kaudit.formats.toml import parse_toml
-from kaudit.policy.topics import Accepted, TopicRule
+from kaudit.policy.policy import Accepted, TopicRule
 from kaudit.results.selection import parse_codes
 from kaudit.scanning.options import DECLARED
 from kaudit.source.file_kinds import (

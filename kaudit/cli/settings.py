@@ -17,7 +17,7 @@ from kaudit.report.console import visible
 from kaudit.source.uri import Uri, UrlError
 
 if TYPE_CHECKING:  # every check comes with it
-    from kaudit.policy.topics import TopicRule
+    from kaudit.policy.policy import TopicRule
 
 PREFIX = "KAUDIT_"
 _NOT_CONFIGURABLE = ("config", "force", "help", "isolated", "version")

@@ -40,8 +40,7 @@ from kaudit.source.uri import KAFKA, Uri, UrlError
 from kaudit.watch.live_partitions import LivePartitions
 from kaudit.watch.log_directories import LogDirectories
 from kaudit.watch.memory import Memory
-from kaudit.watch.status import StatusTracker
-from kaudit.watch.watcher import Round, Watcher
+from kaudit.watch.watcher import Round, StatusTracker, Watcher
 
 SCHEMA = "kaudit.watch-state/1"
 _LONGEST_HEADER = 1 << 20

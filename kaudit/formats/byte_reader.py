@@ -2,6 +2,8 @@
 
 Source of the encodings: Kafka's org.apache.kafka.common.protocol.types.Type and ByteUtils: big-endian integers,
 int16-length strings with -1 for null, and the flexible forms with unsigned varints of length + 1, 0 for null.
+
+Variable-length numbers as Kafka writes them (ByteUtils).
 """
 
 import struct
@@ -9,6 +11,24 @@ from typing import Final
 
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.wire_format import WireFormat
+
+_MORE: Final = 0x80
+
+
+def unsigned_varint(value: int) -> bytes:
+    """Encode a number that is not negative, seven bits a byte, the lowest first."""
+    out = bytearray()
+    while value >= _MORE:
+        out.append(value & 0x7F | _MORE)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    """Encode a signed number as a zigzag varint."""
+    return unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
 
 Buffer = bytes | bytearray | memoryview
 

@@ -18,7 +18,7 @@ from kaudit.audits.sidefiles.snapshot_states import Suspects
 from kaudit.audits.transactions.marker_outcomes import Markers
 from kaudit.deferred import Deferred
 from kaudit.model.audit_clock import AppendTime
-from kaudit.model.coverage import Coverage
+from kaudit.model.coverage import NO_LINES, Coverage, TextLines
 from kaudit.model.damage import DamageKind, LeaderEpochRegression, MalformedBatch, MissingOffsets, PlacedDamage
 from kaudit.model.digests import PartitionDigest
 from kaudit.model.leader_epochs import LeaderChange
@@ -27,7 +27,6 @@ from kaudit.model.producer_patterns import IdleProducer, RepeatedEpoch, Repeated
 from kaudit.model.producer_state import TV2
 from kaudit.model.result import CoverageGap, StateUse
 from kaudit.model.side_files import SideFileFault
-from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.model.transactions import EmptyMarker, OpenTransaction
 from kaudit.partition.coverage import Cleaning, cleaning_of, coverage_of
 from kaudit.partition.digests import AuditedLog, partition_digest

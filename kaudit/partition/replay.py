@@ -17,9 +17,9 @@ from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch, entries_at
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns
+from kaudit.model.coverage import NO_LINES
 from kaudit.model.damage import MalformedBatch
 from kaudit.model.result import CoverageGap
-from kaudit.model.text_lines import NO_LINES
 from kaudit.model.transactions import EmptyMarker
 from kaudit.partition.continuity import MAX_LISTED, Continuity
 from kaudit.partition.digests import AuditedBatches

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kaudit.model.batch import Batches, concatenate, last_offsets
+from kaudit.model.coverage import NO_LINES, TextLines
 from kaudit.model.damage import LogDamage
 from kaudit.model.result import CoverageGap
-from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.reading.batch_content import malformed_batches
 from kaudit.reading.batch_order import OrderFilter
 from kaudit.reading.batch_stream import stream_batches

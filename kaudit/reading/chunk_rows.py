@@ -8,9 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.model.columns import Columns, no_rows
+from kaudit.model.coverage import NO_LINES, TextLines
 from kaudit.model.damage import LogDamage, MalformedBatch
 from kaudit.model.result import CoverageGap
-from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.digest_leaves import RangeLeaves
 from kaudit.reading.equal_batches import NO_RANGES, Ranges

@@ -28,9 +28,9 @@ from kaudit.model.batch_fields import (
     NO_TIMESTAMP,
     UNREPORTED_CONTROL,
 )
+from kaudit.model.coverage import MAX_EXAMPLES, TextLines, example
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.result import CoverageGap
-from kaudit.model.text_lines import MAX_EXAMPLES, TextLines, example
 from kaudit.reading.dump_text_columns import attributes_of, columns_of_block, columns_of_rows
 from kaudit.source.text import SegmentText
 

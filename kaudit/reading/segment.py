@@ -32,9 +32,9 @@ from kaudit.formats.log.record_batch import (
     gather_headers,
 )
 from kaudit.model.batch import Batches, empty_batches
+from kaudit.model.coverage import NO_LINES, TextLines
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.model.result import CoverageGap
-from kaudit.model.text_lines import NO_LINES, TextLines
 from kaudit.reading.read_window import Window
 from kaudit.reading.valid_batches import Block, HeaderBlock, HeldBatches, ValidBatches
 from kaudit.source.bytes import ByteSource, announce

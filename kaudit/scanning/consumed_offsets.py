@@ -7,9 +7,14 @@ from msgspec.structs import replace
 
 from kaudit.model.coordinator import Committed, CommittedBeyondLogEnd
 from kaudit.model.coverage import EndWitness, OffsetClass
-from kaudit.model.group_commits import CommitsInTransaction, CommittedBelowLogStart, CommittedSteps, NewestCommit
+from kaudit.model.group_commits import (
+    CommitsInTransaction,
+    CommittedBelowLogStart,
+    CommittedSteps,
+    NewestCommit,
+    SharePartition,
+)
 from kaudit.model.internal_topics import GROUPS
-from kaudit.model.share_groups import SharePartition
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.checkpoint_audit import CheckpointAudit

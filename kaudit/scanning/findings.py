@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from kaudit.audits.replicas.broker_copies import BrokerCopies
 from kaudit.audits.sequences.expired_producers import evicted_producers
 from kaudit.audits.sequences.raised_epochs import raised_epochs, repeated_starts
-from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.audits.transactions.marker_outcomes import compare_outcomes
 from kaudit.broker.releases.profile import VersionRange
 from kaudit.checks.check import Evidence
@@ -28,6 +27,7 @@ from kaudit.model.result import CoverageGap
 from kaudit.model.side_files import SnapshotComparison
 from kaudit.model.transactions import IllegalTransition, MismatchedMarker
 from kaudit.partition.audit import PartitionAudit
+from kaudit.partition.find_repeats import step_mismatches
 from kaudit.partition.open_at_end import remembered
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.cut_off import dated_ahead, leaders_if_needed, what_was_cut_off, who_led

@@ -9,11 +9,10 @@ from msgspec import Struct, field
 
 from kaudit.model.coordinator import LogBounds
 from kaudit.model.exactly_once import GroupInputs
-from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, NewestCommit
+from kaudit.model.group_commits import CommitsInTransaction, CommittedSteps, NewestCommit, SharePartition
 from kaudit.model.internal_topics import GROUPS, REMOTE_LOG, SHARE_STATE
 from kaudit.model.remote_segments import RemoteLog
 from kaudit.model.result import NotAudited
-from kaudit.model.share_groups import SharePartition
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.checkpoint_audit import CheckpointAudit
 from kaudit.source.layout import PartitionDirectory, Unreadable, furthest_replicas

@@ -16,9 +16,9 @@ from kaudit.broker.response import TopicPartition
 from kaudit.simulate.application import Application
 from kaudit.simulate.clock import Clock
 from kaudit.simulate.cluster.broker import BrokerServer
+from kaudit.simulate.cluster.brokers import AttemptRecorder, RunContext
 from kaudit.simulate.cluster.cluster import Cluster
 from kaudit.simulate.cluster.partition import ReplicatedPartition
-from kaudit.simulate.cluster.run_context import AttemptRecorder, RunContext
 from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC
 from kaudit.simulate.network import Network
 from kaudit.simulate.producer.kafka_producer import KafkaProducer

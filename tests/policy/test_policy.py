@@ -8,8 +8,7 @@ from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.result import UnlistedFindings
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope
-from kaudit.policy.policy import Decision, NamedBaseline, Policy, Severities
-from kaudit.policy.topics import Accepted, TopicRule
+from kaudit.policy.policy import Accepted, Decision, NamedBaseline, Policy, Severities, TopicRule
 from kaudit.results.selection import Selection
 from kaudit.scanning.options import ScanOptions
 from tests import scan_results as results

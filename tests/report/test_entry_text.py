@@ -10,7 +10,6 @@ from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.damage import MissingCause
 from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.finding import KnownBug
-from kaudit.model.incident import AffectedPartition, Incident
 from kaudit.model.producer_listing import ProducerState
 from kaudit.model.timeline import EntryTransaction, EventEntry, MissingEntry
 from kaudit.report.console import Console
@@ -20,6 +19,7 @@ from kaudit.report.text.incident_block import extent_text
 from kaudit.report.text.log_events import event_text, log_section, refused_text, shortened
 from kaudit.report.text.markdown import code, prose
 from kaudit.report.text.timeline import describe, detail, event, offsets, sequences
+from kaudit.results.incidents import AffectedPartition, Incident
 from kaudit.results.incidents import describe as incident_of
 from tests.scan_results import BLOCKS, MORNING, marker, old_duplicate, place, producer, run
 

@@ -11,14 +11,13 @@ from msgspec.structs import replace
 
 from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
 from kaudit.model.audit_clock import AuditClock, ClockSource
-from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, EndWitness, OffsetClass, OffsetRange
+from kaudit.model.coverage import NOT_ACCOUNTED, Coverage, EndWitness, OffsetClass, OffsetRange, TextLines
 from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.impact import Impact
-from kaudit.model.incident import Incident
 from kaudit.model.remote_segments import RemoteAccount
 from kaudit.model.result import AppliedConfiguration, Suggestion
-from kaudit.model.text_lines import TextLines
 from kaudit.report.render_options import RenderOptions
+from kaudit.results.incidents import Incident
 from tests import scan_results as results
 from tests.rendered import producers_text, scan_text, timeline_text
 from tests.report.test_ci_formats import RUN, accepted

@@ -15,11 +15,10 @@ from kaudit.broker.producer_state.producer_state_entry import UNKNOWN, DataBatch
 from kaudit.broker.releases.profile import profile_for
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.cluster.brokers import Brokers
+from kaudit.simulate.cluster.brokers import AttemptRecorder, Brokers, RunContext
 from kaudit.simulate.cluster.partition import PartitionConfig, ProduceCompletion, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import GrantedBlocks, RPCProducerIdManager, ZkProducerIdManager
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
-from kaudit.simulate.cluster.run_context import AttemptRecorder, RunContext
 from kaudit.simulate.network import Network
 from kaudit.simulate.producer_batch import Payload, ProducerBatch
 from kaudit.simulate.scenario.reading import parse_scenario

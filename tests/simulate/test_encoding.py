@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from kaudit.formats.byte_reader import varint
 from kaudit.formats.internal_topics.transaction_state import parse_transaction_record
 from kaudit.formats.log.control import parse_marker
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot, producer_snapshot
-from kaudit.formats.varints import varint
 from kaudit.model.side_files import SnapshotEntry
 from kaudit.simulate.encode import record_batch, transaction_state
 from tests import logs

@@ -12,8 +12,7 @@ from kaudit.errors import NothingToAuditError
 from kaudit.model.result import ScanResult
 from kaudit.scanning.options import ScanOptions
 from kaudit.watch.log_directories import LogDirectories
-from kaudit.watch.memory import Memory
-from kaudit.watch.waiting import key_of
+from kaudit.watch.memory import Memory, key_of
 from kaudit.watch.watcher import Watcher
 from tests.logs import Batch
 

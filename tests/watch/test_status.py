@@ -11,8 +11,7 @@ import pytest
 
 from kaudit.watch import findings
 from kaudit.watch.findings import Due
-from kaudit.watch.status import StatusTracker
-from kaudit.watch.watcher import Round
+from kaudit.watch.watcher import Round, StatusTracker
 from tests.logs import Log, data, marker
 from tests.watch.growing import GrowingLog, Watching
 

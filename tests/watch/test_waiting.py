@@ -10,9 +10,8 @@ from kaudit.model.finding import Severity, Status
 from kaudit.source.schemes import open_segment
 from kaudit.watch import findings, watcher
 from kaudit.watch.findings import Due, LiveAudit
-from kaudit.watch.memory import Memory, Reported
+from kaudit.watch.memory import Memory, Reported, Waiting
 from kaudit.watch.partition_follower import PartitionFollower
-from kaudit.watch.waiting import Waiting
 from tests.logs import Log, data
 from tests.scan_results import old_duplicate
 from tests.watch.growing import GrowingLog, Watching

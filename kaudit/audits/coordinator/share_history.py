@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 from msgspec import Struct, field
 
 from kaudit.audits.coordinator.group_log import GroupLogEntry, GroupRecord
-from kaudit.model.share_groups import DELIVERY_LIMIT, MOST_RANGES, SharedOffsets, SharePartition, StartJump
+from kaudit.model.group_commits import DELIVERY_LIMIT, MOST_RANGES, SharedOffsets, SharePartition, StartJump
 
 _MOST_PARTITIONS = 100_000
 """Share-partitions followed in one partition of __share_group_state."""

@@ -21,7 +21,7 @@ from kaudit.model.application_logs import (
     Origin,
     SkippedLog,
 )
-from kaudit.model.text_lines import TextLines
+from kaudit.model.coverage import TextLines
 from kaudit.source.discover import PathNotFoundError, discover
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import EXPECTED, ApplicationLog, Layout

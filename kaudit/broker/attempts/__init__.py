@@ -1,7 +1,7 @@
 """Attempts: what a broker was asked and what happened to it. One module per kind: its fields, and how a broker answers.
 
 This is the one schema of the format: reading (kaudit/replay/session.py), its error messages and writing
-(kaudit/simulate/cluster/run_context.py) derive from it.
+(kaudit/simulate/cluster/brokers.py) derive from it.
 """
 
 from kaudit.broker.attempts.add_partitions import AddPartitions

@@ -15,7 +15,7 @@ from kaudit.cli.streams import stdout_console, write_stdout
 from kaudit.report.console import Console, Style, visible
 
 if TYPE_CHECKING:  # every check comes with it
-    from kaudit.policy.topics import TopicRule
+    from kaudit.policy.policy import TopicRule
 
 _DEFAULT = "default"
 _SCHEMA = "kaudit.config/1"

@@ -15,9 +15,8 @@ from kaudit.formats.application_log.layouts import (
     structured_entry,
     time_before_entry,
 )
-from kaudit.formats.plain_text.forms import encoding_of
+from kaudit.formats.plain_text.forms import encoding_of, learn_prefix
 from kaudit.formats.plain_text.json_objects import object_rows
-from kaudit.formats.plain_text.prefixes import learn_prefix
 from kaudit.model.limits import SERVER_LOG_LINE_BYTES
 
 MAX_LINE_BYTES: Final = SERVER_LOG_LINE_BYTES

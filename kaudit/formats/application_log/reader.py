@@ -23,7 +23,7 @@ from kaudit.formats.application_log.patterns import Pattern, PatternSet, client_
 from kaudit.formats.application_log.pieces import LogCounts, line_blocks
 from kaudit.formats.plain_text.facts import gives_a_reason, has_facts
 from kaudit.model.application_logs import MAX_TEXT, LogEvent, LogEventKind, Origin
-from kaudit.model.text_lines import MAX_EXAMPLES, example
+from kaudit.model.coverage import MAX_EXAMPLES, example
 
 _OF_KAFKA: Final = re.compile(rb"o\.a\.k\.|state\.change\.logger|zookeeper|#(?:producer|consumer)-|sarama").search
 """Names of Kafka's parts in logs, besides `kafka` itself."""

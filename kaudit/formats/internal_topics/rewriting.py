@@ -6,7 +6,7 @@ Source of the encodings: as of record_schemas, whose table has the fields.
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from kaudit.formats.byte_reader import NULL_LENGTH, Reader
+from kaudit.formats.byte_reader import NULL_LENGTH, Reader, unsigned_varint
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.record_schemas import (
     CONTROL,
@@ -19,7 +19,6 @@ from kaudit.formats.internal_topics.record_schemas import (
     schema_of,
     smallest,
 )
-from kaudit.formats.varints import unsigned_varint
 
 _SUBSCRIPTION, _ASSIGNMENT = "subscription", "assignment"
 _OF_PROTOCOL: Final = {_SUBSCRIPTION: 0, _ASSIGNMENT: 1}

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from kaudit.formats.byte_reader import Buffer
+from kaudit.formats.byte_reader import Buffer, varint
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
@@ -20,7 +20,6 @@ from kaudit.formats.log.batch_header import (
     MAGIC_OFFSET,
 )
 from kaudit.formats.log.codecs import Codec, compress, decompress
-from kaudit.formats.varints import varint
 from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG, NO_SEQUENCE
 from kaudit.model.limits import UNPACKED_BYTES
 from kaudit.model.sequence import add as add_sequence

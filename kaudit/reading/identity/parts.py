@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaudit.formats.byte_reader import varint
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Header, Record
 from kaudit.formats.payloads.json_values import MISSING, PayloadError, canonical, value_at
 from kaudit.formats.payloads.schemas import Schemas
-from kaudit.formats.varints import varint
 from kaudit.reading.identity.grammar import Identity, Of, Part
 
 AnyRecord = Record | LegacyRecord

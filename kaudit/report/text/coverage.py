@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange
+from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange, TextLines
 from kaudit.model.remote_segments import RemoteAccount
-from kaudit.model.text_lines import TextLines
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import plural
 from kaudit.results.scope import coverage_sentence, size

@@ -7,9 +7,8 @@ from kaudit.model.replicas import DiffResult, PartitionComparison, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import plural, span
-from kaudit.report.text.not_checked import text_of, unchecked_sections
+from kaudit.report.text.not_checked import text_of, unchecked_sections, verdict_section
 from kaudit.report.text.table import explain_lines, finding_sections, hidden_lines
-from kaudit.report.text.verdict import verdict_section
 from kaudit.results.scope import size
 
 _GAP = "  "

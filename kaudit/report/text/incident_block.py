@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from kaudit.model.finding import Finding
-from kaudit.model.incident import AffectedPartition, Incident
 from kaudit.model.total_impact import total_impact
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
@@ -22,7 +21,7 @@ from kaudit.report.text.finding_block import (
 )
 from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, headline, partition_of, plural, span
 from kaudit.results.costs import impact_text
-from kaudit.results.incidents import describe, distinct, members
+from kaudit.results.incidents import AffectedPartition, Incident, describe, distinct, members
 
 _BLOCKS = 10
 """Incidents shown in full unless all are asked for."""

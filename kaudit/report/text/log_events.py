@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from kaudit.model.application_logs import LogClock, LogEventSummary, RefusedBatches, UnalignedLog, zone_text
+from kaudit.model.coverage import TextLines
 from kaudit.model.evidence_parts import EventEvidence
-from kaudit.model.text_lines import TextLines
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import date_and_clock, duration, plural, span
 

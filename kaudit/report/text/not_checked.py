@@ -1,4 +1,7 @@
-"""The last sections of reports for people: what was not checked and why, the digests, and which brokers' rules were applied."""
+"""The last sections of reports for people: what was not checked and why, the digests, and which brokers' rules were applied.
+
+The verdict as reports for people begin with it.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,10 +12,25 @@ from kaudit.model.result import AppliedConfiguration, BaselineComparison, Broker
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.coverage import coverage_section
-from kaudit.report.text.formatting import counts_text, duration, plural, span, timestamp_text
+from kaudit.report.text.formatting import SEVERITY_STYLE, counts_text, duration, plural, span, timestamp_text
 from kaudit.report.text.log_events import log_section
 from kaudit.results.scope import coverage_sentence, extent
-from kaudit.results.verdict import verdict_of
+from kaudit.results.verdict import COMMAND, verdict_of
+
+
+def verdict_section(result: ScanResult, console: Console) -> list[str]:
+    """Return the lines of the verdict, the first in the colour of the worst finding."""
+    verdict = verdict_of(result)
+    style = Style.GOOD if verdict.severity is None else SEVERITY_STYLE[verdict.severity]
+    first, *others = map(visible, verdict.lines)
+    lines = [console.paint(line, style) for line in console.wrap(first, indent="  ")]
+    for text in others:
+        head, separator, command = text.partition(COMMAND)
+        lines += console.wrap(head.removesuffix("; "), indent="  ") if head else []
+        # a command is never wrapped, so that it can be copied
+        lines += [separator + console.paint(command, Style.COMMAND)] if separator else []
+    return lines
+
 
 _PATHS_SHOWN = 3
 

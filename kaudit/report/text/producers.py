@@ -17,8 +17,7 @@ from kaudit.report.text.formatting import (
     plural,
     timestamp_text,
 )
-from kaudit.report.text.not_checked import closing_sections, text_of
-from kaudit.report.text.verdict import verdict_section
+from kaudit.report.text.not_checked import closing_sections, text_of, verdict_section
 from kaudit.results.scope import extent
 
 _PAGE = 1000

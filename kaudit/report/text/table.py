@@ -11,8 +11,7 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.finding_block import finding_lines
 from kaudit.report.text.formatting import SEVERITY_STYLE, omitted_text, plural
 from kaudit.report.text.incident_block import incident_sections
-from kaudit.report.text.not_checked import closing_sections, digest_section, text_of
-from kaudit.report.text.verdict import verdict_section
+from kaudit.report.text.not_checked import closing_sections, digest_section, text_of, verdict_section
 from kaudit.results.costs import impact_text
 
 _FEW = 8

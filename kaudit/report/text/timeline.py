@@ -29,9 +29,8 @@ from kaudit.report.text.formatting import (
     producer_of,
     span,
 )
-from kaudit.report.text.not_checked import closing_sections, text_of
+from kaudit.report.text.not_checked import closing_sections, text_of, verdict_section
 from kaudit.report.text.timeline_lanes import lane_lines
-from kaudit.report.text.verdict import verdict_section
 from kaudit.results.scope import extent
 
 _HEADINGS = ("offset", "event", "epoch", "sequence", "time (UTC)")

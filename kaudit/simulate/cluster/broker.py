@@ -13,11 +13,10 @@ from kaudit.broker.producer_state.producer_state_entry import DataBatch
 from kaudit.broker.response import TopicPartition
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.simulate.cluster.brokers import BrokerProcess, Brokers
+from kaudit.simulate.cluster.brokers import BrokerProcess, Brokers, RunContext
 from kaudit.simulate.cluster.partition import ProduceCompletion, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import ProducerIdManager
 from kaudit.simulate.cluster.replica_log import StoredBatch
-from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.cluster.transaction_state_manager import TransactionStateManager
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.requests import (

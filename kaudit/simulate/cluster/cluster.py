@@ -16,7 +16,7 @@ from kaudit.broker.producer_ids.allocators import Controller, Znode
 from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.cluster.broker import BrokerServer, ReplicaManager
-from kaudit.simulate.cluster.brokers import Brokers, ProcessState
+from kaudit.simulate.cluster.brokers import Brokers, ProcessState, RunContext
 from kaudit.simulate.cluster.partition import Election, PartitionConfig, ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import (
     GrantedBlocks,
@@ -26,7 +26,6 @@ from kaudit.simulate.cluster.producer_id_manager import (
     ZkProducerIdManager,
 )
 from kaudit.simulate.cluster.replica_log import LogConfig
-from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
 from kaudit.simulate.cluster.transaction_state_manager import TRANSACTION_TOPIC, TransactionStateManager
 from kaudit.simulate.scenario.model import ClusterSpec, TopicSpec

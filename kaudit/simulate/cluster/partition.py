@@ -16,9 +16,8 @@ from kaudit.broker.partition.truncation import truncation_offset
 from kaudit.broker.producer_state.append_result import AppendResult, Outcome
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, ProducerStateEntry
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.cluster.brokers import Brokers
+from kaudit.simulate.cluster.brokers import Brokers, RunContext
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
-from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.encode import record_batch
 from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.trace import Copy, EventKind, TraceEvent

@@ -21,7 +21,7 @@ from kaudit.broker.producer_ids.allocators import (
 )
 from kaudit.broker.producer_ids.block_history import BLOCK_SIZE
 from kaudit.simulate.clock import Clock
-from kaudit.simulate.cluster.run_context import RunContext
+from kaudit.simulate.cluster.brokers import RunContext
 from kaudit.simulate.trace import EventKind, TraceEvent
 
 _RETRY_MS = 50

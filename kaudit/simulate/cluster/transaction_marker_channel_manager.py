@@ -16,9 +16,8 @@ from kaudit.broker.coordinator.requests import EndOfTransaction
 from kaudit.broker.producer_state.append_result import AppendResult, Outcome
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch
 from kaudit.broker.response import TopicPartition
-from kaudit.simulate.cluster.brokers import Brokers
+from kaudit.simulate.cluster.brokers import Brokers, RunContext
 from kaudit.simulate.cluster.partition import ReplicatedPartition
-from kaudit.simulate.cluster.run_context import RunContext
 
 _RETRY_MS = 100
 _REQUEST_TIMEOUT_MS = 30_000

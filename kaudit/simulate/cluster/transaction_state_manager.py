@@ -23,10 +23,9 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import TransactionStatus
-from kaudit.simulate.cluster.brokers import Brokers
+from kaudit.simulate.cluster.brokers import Brokers, RunContext
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
-from kaudit.simulate.cluster.run_context import RunContext
 from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
 from kaudit.simulate.encode import record_batch, transaction_state
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from crc32c import crc32c
 
+from kaudit.formats.byte_reader import varint
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,
@@ -17,7 +18,6 @@ from kaudit.formats.log.batch_header import (
     MAGIC_OFFSET,
 )
 from kaudit.formats.log.control import KEY, VALUE
-from kaudit.formats.varints import varint
 from kaudit.model.batch_fields import (
     ABORT_MARKER,
     COMMIT_MARKER,

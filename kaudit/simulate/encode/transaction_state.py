@@ -7,6 +7,7 @@ import struct
 from typing import NamedTuple
 
 from kaudit.broker.response import TopicPartition
+from kaudit.formats.byte_reader import unsigned_varint
 from kaudit.formats.internal_topics.transaction_state import (
     KEY_VERSION,
     TAG_CLIENT_TRANSACTION_VERSION,
@@ -15,7 +16,6 @@ from kaudit.formats.internal_topics.transaction_state import (
     VALUE_VERSION_FIXED,
     VALUE_VERSION_FLEXIBLE,
 )
-from kaudit.formats.varints import unsigned_varint
 
 _HEAD = VALUE_HEAD.struct()
 _TIMES = VALUE_TIMES.struct()

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaudit.audits.sequences.step_patterns import step_mismatches
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
+from kaudit.partition.find_repeats import step_mismatches
 
 
 def edge(offset, first, records):

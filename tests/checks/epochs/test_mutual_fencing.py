@@ -3,7 +3,7 @@
 import pytest
 
 import kaudit
-from kaudit.audits.log_events.given_up import fenced_instances
+from kaudit.checks.log_evidence import fenced_instances
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from tests.checks.epochs.distress import CODES, distress
 from tests.distress_sample import broker_lines, instances
