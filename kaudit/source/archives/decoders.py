@@ -11,7 +11,7 @@ import lz4.frame
 import zstandard
 
 from kaudit.source.archives.forms import Form
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 
 _INPUT_BYTES: Final = 64 << 10
 _WINDOW_BYTES: Final = 128 << 20
@@ -215,13 +215,6 @@ class ZstdDecoder:
 
 def _detail(error: Exception) -> str:
     return str(error).strip() or type(error).__name__
-
-
-def read_bytes(source: ByteSource, position: int, length: int) -> bytes:
-    """Return bytes of a source, fewer at its end."""
-    buffer = bytearray(length)
-    count = source.read_into(position, memoryview(buffer))
-    return bytes(memoryview(buffer)[:count])
 
 
 class SourceReader(io.RawIOBase):
