@@ -10,7 +10,7 @@ from importlib.resources import files
 from msgspec import Struct
 
 from kaudit.checks.listed import read_page
-from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
 from kaudit.formats.protocol_errors import error_named
 
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
@@ -61,6 +61,6 @@ def messages() -> Mapping[str, Sequence[str]]:
     """Return the messages of brokers and clients by their class of events, `server: Shrinking ISR from ... to ...`."""
     found = defaultdict(list)
     for program in (program for programs in PROGRAMS.values() for program in programs):
-        for pattern in read_pattern_file(program).patterns:
+        for pattern in read_patterns(program):
             found[str(pattern.event)].append(f"{program}: {_VALUE.sub('...', pattern.text)}")
     return found

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kaudit.model.finding import Explanation
 from kaudit.report.html.columns import COARSE, Origins, fitted
 from kaudit.report.html.document import REPORT_SCRIPTS, REPORT_STYLES, document
 from kaudit.report.html.page_model import (
@@ -12,7 +13,6 @@ from kaudit.report.html.page_model import (
     SCHEMA,
     CheckCount,
     Counts,
-    ExplanationRow,
     FindingRow,
     HeatCell,
     HeatRow,
@@ -266,13 +266,13 @@ def _finding(index, number, run, held) -> FindingRow:
             ("last_offset", last),
         ],
         explanations=[
-            ExplanationRow(
+            Explanation(
                 "the client sent the batch again after a timeout",
                 ["the crc is equal"],
                 ["no leader change"],
                 innocent=False,
             ),
-            ExplanationRow("the log was copied while it was written", [], [], innocent=True),
+            Explanation("the log was copied while it was written", [], [], innocent=True),
         ],
         next=[f"kaudit timeline --topic orders --partition 0 --producer-id {producer_id} logs"],
         doc=f"{name}: kaudit explain {code}",
