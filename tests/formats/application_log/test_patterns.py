@@ -50,7 +50,7 @@ def test_the_fields_of_a_pattern() -> None:
 def test_ids_and_wordings_stand_once(origin: Origin) -> None:
     patterns = [pattern for pattern in PATTERNS if ORIGIN[pattern.program] == origin]
     for program in PROGRAMS[origin]:
-        assert read_patterns(program).program == program
+        assert {pattern.program for pattern in read_patterns(program)} == {program}
     assert len({(pattern.program, pattern.id) for pattern in patterns}) == len(patterns)
     assert len({(pattern.program, pattern.text) for pattern in patterns}) == len(patterns)
 
