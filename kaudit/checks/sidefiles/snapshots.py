@@ -5,12 +5,19 @@ from collections.abc import Iterator
 from kaudit.checks.check import Evidence, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import SNAPSHOT
-from kaudit.checks.sidefiles.about_file import UnparsableEvidence, file_finding, side_file_check
+from kaudit.checks.sidefiles.about_file import file_finding, side_file_check
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
-from kaudit.model.evidence import FindingEvidence
+from kaudit.model.evidence import BrokerEvidence, FindingEvidence
 from kaudit.model.evidence_parts import SnapshotState
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
 from kaudit.model.side_files import CorruptSnapshot, LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
+
+
+class _CorruptEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
+    reason: str
+    detail: str
+    size: int
+    older_snapshot: str | None
 
 
 @side_file_check(
@@ -34,7 +41,7 @@ def snapshot_corrupt(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"the producer snapshot is corrupt: {found.detail}",
             segment=found.segment,
             position=found.position,
-            evidence=UnparsableEvidence(
+            evidence=_CorruptEvidence(
                 rule="a snapshot has version 1, a CRC-32C over count and entries, and 46 bytes an entry "
                 "(ProducerStateManager.readSnapshot)",
                 broker=f"warns, deletes the file {then}: more of the past is remembered than without damage, nothing is "
