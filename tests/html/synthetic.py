@@ -117,7 +117,7 @@ def page(
         chosen = np.array([int(finding.producer_id or 0) - _BASE_ID for finding in own], dtype=np.int64)
         ended = np.flatnonzero(held["transactions"]["outcome"])
         shown = fitted(Lanes(held, ended), Origins(), budget * 3 // 4 // partitions, np.sort(about), chosen)
-        columns.append((columns_id(index), shown.packed.text))
+        columns.append((columns_id(index), shown.text))
         end = int(held["runs"]["last_offset"].max(initial=-1)) + 2
         names = [f"txn-{number}" for number in range(-(-producers // 3))]
         rows.append(_partition(index, producers, end, held, shown, names))
@@ -200,12 +200,12 @@ def _partition(index, producers, end, held, shown, names) -> PartitionRow:
         offsets=None,
         columns=PackedColumns(
             columns_id(index),
-            len(shown.packed.data),
+            len(shown.data),
             str(_BASE_OFFSET),
             str(START_MS),
             str(_BASE_ID),
             names,
-            dict(shown.packed.tables),
+            shown.tables,
             runs=len(held["runs"]["lane"]),
             lanes=producers,
             runs_merged=shown.runs_merged,
