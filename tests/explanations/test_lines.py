@@ -2,8 +2,8 @@
 
 import pytest
 
+from kaudit.explanations.catalogue import meanings
 from kaudit.explanations.lines import LONGEST, read_pasted
-from kaudit.explanations.terms import meanings
 from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
 from kaudit.model.application_logs import LogEventKind
 
