@@ -6,7 +6,6 @@ import gc
 import lzma
 import os
 import shutil
-import tarfile
 import tempfile
 import time
 import zlib
@@ -17,36 +16,24 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from tests.unpacked import DIRECTORY, unpacked
+
 DATA = Path(__file__).parent / "data"
 ORACLE_VERSIONS = ("1.1.1", "2.0.1", "2.8.2", "3.9.1", "4.2.0")
 
 
 class Evidence:
-    """Unpacks the archives under tests/data on demand into one directory per run."""
+    """The archives under tests/data, unpacked on demand."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def _unpack(self, archive: Path, name: str) -> Path:
-        target = self.root / name
-        with (self.root / f"{name.replace('/', '_')}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not target.exists():
-                partial = self.root / f"{name.replace('/', '_')}.partial"
-                shutil.rmtree(partial, ignore_errors=True)
-                with tarfile.open(archive) as tar:
-                    tar.extractall(partial, filter="data")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                partial.rename(target)
-        return target
-
-    def capture(self, name: str) -> Path:
+    @staticmethod
+    def capture(name: str) -> Path:
         """The unpacked directory of one capture, e.g. `txn-mix-2.8.2`. Read only: tests that edit copy first."""
-        return self._unpack(DATA / "captures" / f"{name}.tar.xz", f"captures/{name}")
+        return unpacked(DATA / "captures" / f"{name}.tar.xz")
 
-    def oracle(self, version: str, archive: str) -> Path:
+    @staticmethod
+    def oracle(version: str, archive: str) -> Path:
         """The unpacked directory of one oracle archive: `logdir`, `logdir-failover`, `zk` or `dumps`."""
-        return self._unpack(DATA / "oracle" / version / f"{archive}.tar.xz", f"oracle/{version}/{archive}")
+        return unpacked(DATA / "oracle" / version / f"{archive}.tar.xz")
 
     @staticmethod
     def oracle_lines(version: str, name: str) -> list[str]:
@@ -56,7 +43,6 @@ class Evidence:
             return list(lines)
 
 
-_DIRECTORY = "EVIDENCE_OF_KAUDIT_TESTS"
 _WHOLE_RECORDINGS = {
     "tests/audits/producer_ids/test_recorded_producers.py",
     "tests/scanning/test_damage.py",
@@ -125,13 +111,15 @@ _SECONDS_TO_START = 60
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make one directory per run: workers inherit its name from the controller, and processes compile modules once into it."""
+    """Search for garbage rarely, for it cost a twelfth of the run, and not at all while tests are collected. Make one directory per run: workers inherit its name from the controller, and processes compile modules once into it."""
+    gc.disable()
+    gc.set_threshold(10_000, 20, 1_000)
     if not hasattr(config, "workerinput"):
-        os.environ[_DIRECTORY] = directory = tempfile.mkdtemp(prefix=_PREFIX)
+        os.environ[DIRECTORY] = directory = tempfile.mkdtemp(prefix=_PREFIX)
         config.stash[_LOCK] = _locked(directory)
         _remove_those_of_killed_runs(Path(directory))
         if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-            os.environ["PYTHONPYCACHEPREFIX"] = f"{os.environ[_DIRECTORY]}/compiled"
+            os.environ["PYTHONPYCACHEPREFIX"] = f"{os.environ[DIRECTORY]}/compiled"
 
 
 _LONG_ID = 80
@@ -204,16 +192,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.no_cover)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what was collected out of every later search for garbage: some tests ask for one after the other."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+    config = session.config
+    if "not spark" in config.option.markexpr:  # only tests of Spark look at what was logged
+        config.pluginmanager.unregister(name="logging-plugin")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove what was unpacked."""
     if not hasattr(config, "workerinput"):
-        shutil.rmtree(os.environ.pop(_DIRECTORY), ignore_errors=True)
+        shutil.rmtree(os.environ.pop(DIRECTORY), ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -233,7 +225,7 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 @pytest.fixture(scope="session")
 def evidence() -> Evidence:
     """One directory per test run, whatever the number of workers."""
-    return Evidence(Path(os.environ[_DIRECTORY]))
+    return Evidence()
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from kaudit.cli.settings import Settings
 from kaudit.engines.progress import Progress
 from kaudit.listings.query import Query
 from kaudit.model.producer_listing import ProducersResult
+from kaudit.report.formats import Format
 
 
 def run_producers(settings: Settings, paths: Sequence[str], options: ProducersCommand) -> int:
@@ -44,9 +45,11 @@ def run_producers(settings: Settings, paths: Sequence[str], options: ProducersCo
 
     return run_audit(
         request,
-        "producers",
-        produce,
+        produce=produce,
+        render=Format.producers,
         empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
+        scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
     )
 
 

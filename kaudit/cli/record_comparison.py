@@ -27,6 +27,7 @@ from kaudit.model.ledger import LedgerResult
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.grammar import Identity
 from kaudit.report.console import visible
+from kaudit.report.formats import Format
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
 
@@ -53,7 +54,14 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
             _write_offsets(result, asked.translate_group, request.options, file)
         return request.selection.of_comparison(result)
 
-    return run_audit(request, "ledger", produce, empty=lambda nothing: LedgerResult(nothing, sides))
+    return run_audit(
+        request,
+        produce=produce,
+        render=Format.ledger,
+        empty=lambda nothing: LedgerResult(nothing, sides),
+        scan_of=lambda result: result.scan,
+        with_scan=lambda result, scan: replace(result, scan=scan),
+    )
 
 
 def ledger_request(comparison: DiffOptions) -> LedgerRequest:

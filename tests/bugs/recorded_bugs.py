@@ -1,12 +1,12 @@
 """The recordings beside this file: what happened, and the log directories, unpacked."""
 
-import tarfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.bugs.record import ARCHIVE, EXPECTED, FIXED_ARCHIVE, HERE
+from tests.unpacked import unpacked
 
 RECORDED = sorted(path.parent.name for path in HERE.glob(f"*/{EXPECTED}"))
 FIXED = sorted(path.parent.name for path in HERE.glob(f"*/{FIXED_ARCHIVE}"))
@@ -25,11 +25,10 @@ class RecordedBug:
     client_logs: list[Path]
 
 
-def unpack(bug: str, target: Path, *, fixed: bool = False) -> RecordedBug:
-    """A recording, or what a release without the bug did, unpacked below `target`."""
+def recorded_bug(bug: str, *, fixed: bool = False) -> RecordedBug:
+    """A recording, or what a release without the bug did, unpacked."""
     expected = tomllib.loads((HERE / bug / EXPECTED).read_text())
-    with tarfile.open(HERE / bug / (FIXED_ARCHIVE if fixed else ARCHIVE)) as archive:
-        archive.extractall(target, filter="data")
+    target = unpacked(HERE / bug / (FIXED_ARCHIVE if fixed else ARCHIVE))
     files = {name: [target / path for path in expected[name]] for name in ("log_dirs", "server_logs", "client_logs")}
     version = expected["fixed"]["version"] if fixed else expected["version"]
     return RecordedBug(expected["bug"], expected["program"], version, expected.get("findings", []), **files)

@@ -22,7 +22,7 @@ from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.replicas import Replica
 from kaudit.scanning.options import ScanOptions
-from tests.bugs.recorded_bugs import RECORDED, unpack
+from tests.bugs.recorded_bugs import RECORDED, recorded_bug
 from tests.bugs.simulated_bugs import SIMULATED, diverged, first_batch_overtaken
 from tests.conftest import DATA
 
@@ -81,8 +81,8 @@ def test_a_simulated_bug_is_not_named_in_versions_without_it(ticket, tmp_path):
 
 
 @pytest.mark.parametrize("ticket", RECORDED)
-def test_a_recorded_bug_is_named(ticket, tmp_path):
-    recorded = unpack(ticket, tmp_path)
+def test_a_recorded_bug_is_named(ticket):
+    recorded = recorded_bug(ticket)
     bug = BUGS[ticket]
     version = recorded.version if bug.program is Program.BROKER else "auto"
     logs = [str(path) for path in recorded.server_logs]

@@ -6,7 +6,7 @@ import pytest
 
 from kaudit.cli.app import run
 from tests.bugs.recipes import RECIPES
-from tests.bugs.recorded_bugs import FIXED, RECORDED, unpack
+from tests.bugs.recorded_bugs import FIXED, RECORDED, recorded_bug
 
 
 def test_every_recipe_is_recorded():
@@ -14,8 +14,8 @@ def test_every_recipe_is_recorded():
 
 
 @pytest.mark.parametrize("bug", RECORDED)
-def test_what_the_bug_did_is_found(bug, tmp_path, capsys):
-    recorded = unpack(bug, tmp_path)
+def test_what_the_bug_did_is_found(bug, capsys):
+    recorded = recorded_bug(bug)
     found = _found(recorded, capsys)
     for expected in recorded.findings:
         reported = found[expected.pop("command", "scan")]
@@ -23,9 +23,9 @@ def test_what_the_bug_did_is_found(bug, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("bug", FIXED)
-def test_nothing_of_it_is_found_in_the_log_of_a_release_without_it(bug, tmp_path, capsys):
+def test_nothing_of_it_is_found_in_the_log_of_a_release_without_it(bug, capsys):
     """What was sent is the same, so this is the healthy log that looks most like the other."""
-    fixed = unpack(bug, tmp_path, fixed=True)
+    fixed = recorded_bug(bug, fixed=True)
     traces = {finding["code"] for finding in fixed.findings}
     reported = [finding for each in _found(fixed, capsys).values() for finding in each]
     assert [finding for finding in reported if finding["code"] in traces and finding["severity"] != "note"] == []

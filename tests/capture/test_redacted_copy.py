@@ -3,7 +3,6 @@
 import re
 import shutil
 import struct
-import tarfile
 from collections import Counter
 from pathlib import Path
 
@@ -297,11 +296,9 @@ def test_a_transactional_id_stays_in_its_partition_and_its_application():
 
 
 @pytest.mark.parametrize("directory", ["expiry", "main"])
-def test_what_brokers_wrote_has_the_findings_of_the_original(tmp_path, directory):
+def test_what_brokers_wrote_has_the_findings_of_the_original(evidence, tmp_path, directory):
     """Ids that no block holds are in many of its partitions (KA401): which one is named may not depend on their names."""
-    with tarfile.open("tests/data/oracle/4.2.0/logdir.tar.xz") as archive:
-        archive.extractall(tmp_path / "recorded", filter="data")
-    (original,) = (tmp_path / "recorded").rglob(directory)
+    (original,) = evidence.oracle("4.2.0", "logdir").rglob(directory)
     copied(original, tmp_path / "copy")
     found = findings(original, Redactor(SECRET).topic)
     assert findings(tmp_path / "copy") == found

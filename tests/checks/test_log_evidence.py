@@ -22,7 +22,7 @@ from kaudit.model.timeline import RunEntry
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import ApplicationLog
 from tests.audits.log_events.made import event
-from tests.conformance.server_logs import unpacked
+from tests.conformance.server_logs import recording
 
 GROUPS = AnchorSource.GROUPS
 NOON = 1_800_000_000_000
@@ -125,31 +125,31 @@ def test_a_refusal_stands_before_the_batch_that_followed_it():
 
 @pytest.mark.parametrize(("version", "name"), [("2.4.1", "histories"), ("2.8.2", "histories"), ("3.5.2", "histories")])
 def test_a_real_broker_s_refusals_became_what_the_recorder_was_answered(version, name):
-    with unpacked(version, name) as recorded:
-        server_logs = [path for path in recorded.server_logs if "server.log" in path]
-        result = local.scan(ScanOptions(recorded.log_directories, server_logs=server_logs), SilentProgress())
-        appended: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
-        for attempt, answer in zip(recorded.lines("attempts"), recorded.lines("answers"), strict=True):
-            if attempt["op"] == "produce" and answer.get("outcome") in ("appended", "no-response"):
-                key = attempt["topic"], attempt["partition"], attempt["producer_id"]
-                last = attempt["base_sequence"] + attempt["record_count"] - 1
-                appended.setdefault(key, []).append((attempt["producer_epoch"], last))
-        summary = result.log_events
-        assert summary is not None
-        judged = 0
-        for one in summary.refused:
-            state = max(appended.get((one.topic, one.partition, one.producer_id), []), default=(-1, -1))
-            if one.outcome == "never-landed" and one.producer_epoch is not None:
-                assert (one.producer_epoch, one.last_sequence) > state, one
-                judged += 1
-            elif one.outcome == "landed":
-                assert state[1] >= (one.last_sequence or 0), one
-                judged += 1
-            elif one.outcome == "superseded":
-                assert state[0] > (one.producer_epoch or 0), one
-                judged += 1
-        assert judged or version == "2.4.1"
-        assert [clock.zone_minutes for clock in summary.clocks] == [zone(recorded)]
+    recorded = recording(version, name)
+    server_logs = [path for path in recorded.server_logs if "server.log" in path]
+    result = local.scan(ScanOptions(recorded.log_directories, server_logs=server_logs), SilentProgress())
+    appended: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+    for attempt, answer in zip(recorded.lines("attempts"), recorded.lines("answers"), strict=True):
+        if attempt["op"] == "produce" and answer.get("outcome") in ("appended", "no-response"):
+            key = attempt["topic"], attempt["partition"], attempt["producer_id"]
+            last = attempt["base_sequence"] + attempt["record_count"] - 1
+            appended.setdefault(key, []).append((attempt["producer_epoch"], last))
+    summary = result.log_events
+    assert summary is not None
+    judged = 0
+    for one in summary.refused:
+        state = max(appended.get((one.topic, one.partition, one.producer_id), []), default=(-1, -1))
+        if one.outcome == "never-landed" and one.producer_epoch is not None:
+            assert (one.producer_epoch, one.last_sequence) > state, one
+            judged += 1
+        elif one.outcome == "landed":
+            assert state[1] >= (one.last_sequence or 0), one
+            judged += 1
+        elif one.outcome == "superseded":
+            assert state[0] > (one.producer_epoch or 0), one
+            judged += 1
+    assert judged or version == "2.4.1"
+    assert [clock.zone_minutes for clock in summary.clocks] == [zone(recorded)]
 
 
 def zone(recorded):

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from kaudit.results.saved_scan import read_saved
-from tests.conformance.server_logs import unpacked
+from tests.conformance.server_logs import recording
 from tests.report.test_json_schemas import DOCUMENT, validator
 
 
 @pytest.fixture(scope="module")
 def recorded():
-    with unpacked("2.4.1", "histories") as found:
-        yield found
+    return recording("2.4.1", "histories")
 
 
 def server_log(recorded):

@@ -7,7 +7,7 @@ import pytest
 from kaudit.broker.broker import Broker
 from kaudit.cli.app import run as kaudit
 from kaudit.replay.session import Session
-from tests.conformance.server_logs import unpacked
+from tests.conformance.server_logs import recording
 
 CLEAN = "samples/clean"
 
@@ -29,9 +29,9 @@ def replayed(lines):
 
 
 def test_a_log_and_the_log_of_its_broker_become_attempts_that_replay_answers_as_the_broker_did(run):
-    with unpacked("2.8.2", "histories") as recorded:
-        logs = [argument for path in recorded.server_logs for argument in ("--server-log", path)]
-        code, lines, said = run(*logs, *recorded.log_directories)
+    recorded = recording("2.8.2", "histories")
+    logs = [argument for path in recorded.server_logs for argument in ("--server-log", path)]
+    code, lines, said = run(*logs, *recorded.log_directories)
     assert code == 0
     assert lines[0]["op"] == "broker"
     assert lines[0]["broker_version"] == "2.8.2"
@@ -48,8 +48,8 @@ def test_a_log_and_the_log_of_its_broker_become_attempts_that_replay_answers_as_
 
 
 def test_the_zone_of_a_log_is_found(run):
-    with unpacked("2.4.1", "histories") as recorded:
-        code, lines, said = run("--server-log", recorded.server_logs[1], *recorded.log_directories)
+    recorded = recording("2.4.1", "histories")
+    code, lines, said = run("--server-log", recorded.server_logs[1], *recorded.log_directories)
     assert code == 0
     assert any("local time UTC-03:30" in line for line in said)
     times = [line["at"] for line in lines if "at" in line]
@@ -57,10 +57,10 @@ def test_the_zone_of_a_log_is_found(run):
 
 
 def test_leaders_and_restarts_come_from_the_logs_of_three_brokers(run):
-    with unpacked("3.9.2", "failover") as recorded:
-        logs = [argument for path in recorded.server_logs for argument in ("--server-log", path)]
-        code, lines, said = run(*logs, *recorded.log_directories)
-        recorded_changes = [one for one in recorded.lines("attempts") if one["op"] == "leader_change"]
+    recorded = recording("3.9.2", "failover")
+    logs = [argument for path in recorded.server_logs for argument in ("--server-log", path)]
+    code, lines, said = run(*logs, *recorded.log_directories)
+    recorded_changes = [one for one in recorded.lines("attempts") if one["op"] == "leader_change"]
     assert code == 0
     changes = [line for line in lines if line["op"] == "leader_change"]
     assert {(one["old_leader"], one["new_leader"]) for one in changes} <= {
@@ -75,11 +75,9 @@ def test_leaders_and_restarts_come_from_the_logs_of_three_brokers(run):
 
 
 def test_without_state_change_logs_the_broker_that_refuses_is_the_leader(run):
-    with unpacked("3.9.2", "failover") as recorded:
-        logs = [
-            argument for path in recorded.server_logs if "server.log" in path for argument in ("--server-log", path)
-        ]
-        code, lines, said = run(*logs, *recorded.log_directories)
+    recorded = recording("3.9.2", "failover")
+    logs = [argument for path in recorded.server_logs if "server.log" in path for argument in ("--server-log", path)]
+    code, lines, said = run(*logs, *recorded.log_directories)
     assert code == 0
     assert all(line["recorded"] in (answer["outcome"], answer.get("error")) for line, answer in replayed(lines)[1:])
     assert sum(line["recorded"] == "OUT_OF_ORDER_SEQUENCE_NUMBER" for line in lines[1:]) == 58
@@ -141,10 +139,10 @@ def test_logs_that_are_none_are_said_to_be(run, tmp_path):
 
 @pytest.mark.parametrize("release", ["2.8.2", "4.2.2"])
 def test_logs_alone_give_every_attempt_that_was_refused_as_out_of_order(run, release):
-    with unpacked(release, "histories") as recorded:
-        code, lines, _ = run(*recorded.server_logs)
-        asked = zip(recorded.lines("attempts"), recorded.lines("answers"), strict=True)
-        refused = {batch_of(one) for one, answer in asked if answer.get("error") == OUT_OF_ORDER}
+    recorded = recording(release, "histories")
+    code, lines, _ = run(*recorded.server_logs)
+    asked = zip(recorded.lines("attempts"), recorded.lines("answers"), strict=True)
+    refused = {batch_of(one) for one, answer in asked if answer.get("error") == OUT_OF_ORDER}
     assert code == 1
     assert lines[0]["broker_version"] == release
     found = [line for line in lines if line.get("recorded") == OUT_OF_ORDER]

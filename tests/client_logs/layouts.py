@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Final
 
 from msgspec import Struct
 
-from kaudit.formats.application_log.patterns import Pattern
+from kaudit.formats.application_log.patterns import Pattern, read_pattern_file
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import Origin
 
@@ -294,15 +295,23 @@ UNTIMED: Final = frozenset(
 """Layouts that have no day, no milliseconds, or no time in some of their lines."""
 
 
-def same_event(pattern: Pattern, layout: str) -> bool:
-    """Return whether a pattern's example gives the same event in a layout: its fields, client and error, and the time."""
+@cache
+def other_events(program: str) -> Mapping[str, set[str]]:
+    """Return the layouts in which the example of a program's pattern does not give the same event, by the pattern's id, if any."""
+    found = {pattern.id: _with_another_event(pattern) for pattern in read_pattern_file(program).patterns}
+    return {name: layouts for name, layouts in found.items() if layouts}
+
+
+def _with_another_event(pattern: Pattern) -> set[str]:
+    """Return the layouts in which the event has other fields, or another client, error or time."""
     origin: Origin = "server" if pattern.program == "server" else "client"
-    text = LAYOUTS[pattern.program][layout](entry_of(pattern))
+    entry = entry_of(pattern)
     (expected,) = read_events([pattern.example.encode()], origin, path="log")
-    events = list(read_events([f"{text}\n".encode()], origin, path="log"))
     stated = pattern.fields | {"event", "client", "error", "pattern"}
-    return (
-        len(events) == 1
-        and all(getattr(events[0], name) == getattr(expected, name) for name in stated)
-        and (layout in UNTIMED or abs((events[0].timestamp_ms or 0) - TIME_MS) < 1000)
-    )
+    others = set()
+    for name, layout in LAYOUTS[pattern.program].items():
+        events = list(read_events([f"{layout(entry)}\n".encode()], origin, path="log"))
+        same = len(events) == 1 and all(getattr(events[0], field) == getattr(expected, field) for field in stated)
+        if not (same and (name in UNTIMED or abs((events[0].timestamp_ms or 0) - TIME_MS) < 1000)):
+            others.add(name)
+    return others

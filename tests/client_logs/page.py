@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kaudit.broker.releases.version import Version
-from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_patterns
-from tests.client_logs.layouts import LAYOUTS, same_event
+from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_pattern_file
+from tests.client_logs.layouts import LAYOUTS, other_events
 from tests.client_logs.recorded_messages import recorded_releases
 
 _BEGIN = "<!-- messages: written by python -m tests.client_logs.page docs/server-logs.md -->\n"
@@ -17,7 +17,7 @@ def patterns() -> Iterator[Pattern]:
     """Yield the patterns of all programs."""
     for programs in PROGRAMS.values():
         for program in programs:
-            yield from read_patterns(program)
+            yield from read_pattern_file(program).patterns
 
 
 def tables() -> str:
@@ -27,7 +27,9 @@ def tables() -> str:
 
 def _table(program: str) -> str:
     layouts = LAYOUTS[program]
-    rows = "\n".join(_row(pattern) for pattern in sorted(read_patterns(program), key=lambda pattern: pattern.event))
+    rows = "\n".join(
+        _row(pattern) for pattern in sorted(read_pattern_file(program).patterns, key=lambda pattern: pattern.event)
+    )
     return (
         f"### {program}\nLayouts: {', '.join(layouts)}.\n\n"
         f"| event | message | since | until | recorded from | layouts | source |\n|---|---|---|---|---|---|---|\n{rows}\n"
@@ -38,7 +40,8 @@ def _row(pattern: Pattern) -> str:
     message = pattern.text.strip().replace("|", "\\|")
     releases = sorted(recorded_releases().get((pattern.program, pattern.id), ()), key=Version.parse)
     recorded = ", ".join((releases[0], releases[-1])[: len(releases)]) if releases else "not recorded"
-    fit = [layout for layout in LAYOUTS[pattern.program] if same_event(pattern, layout)]
+    others = other_events(pattern.program).get(pattern.id, ())
+    fit = [layout for layout in LAYOUTS[pattern.program] if layout not in others]
     known = "all" if len(fit) == len(LAYOUTS[pattern.program]) else ", ".join(fit)
     return f"| {pattern.event} | `{message}` | {pattern.since or ''} | {pattern.until or ''} | {recorded} | {known} | {pattern.source} |"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import LogEvent
-from tests.client_logs.recordings import sections
+from tests.client_logs.recordings import recordings, sections
 from tests.live_brokers.accidents.truth import truths
 
 DATA = Path(__file__).parents[1] / "data"
@@ -26,7 +26,7 @@ def recorded_releases() -> Mapping[tuple[str, str], frozenset[str]]:
 
 
 def _events() -> Iterator[tuple[str, LogEvent]]:
-    for section in sections():
+    for section in (section for recording in recordings() for section in sections(recording)):
         yield from ((section.release, event) for event in section.events()[0])
     for path in sorted((DATA / "client-logs").glob("*.log.xz")):
         release = path.name.split("-")[-1 if path.name[0] != "j" else 1].removesuffix(".log.xz")

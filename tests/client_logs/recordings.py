@@ -35,11 +35,15 @@ class Section(Struct, frozen=True):
         return list(read_events([self.text.encode()], "client", path=self.name, counts=counts)), counts
 
 
-def sections() -> Iterator[Section]:
-    """Yield the sections of all recordings."""
-    for path in sorted(FOLDER.glob("*.log.xz")):
-        of, layout = path.name.removesuffix(".log.xz").rsplit(".", 1)
-        client, _, release = of.rpartition("-")
-        for part in lzma.decompress(path.read_bytes()).decode().split("=== ")[1:]:
-            name, _, text = part.partition("\n")
-            yield Section(client, release, layout, _BY_NAME[name], text)
+def recordings() -> list[Path]:
+    """All recordings, one for each client, release and layout."""
+    return sorted(FOLDER.glob("*.log.xz"))
+
+
+def sections(recording: Path) -> Iterator[Section]:
+    """Yield the sections of a recording."""
+    of, layout = recording.name.removesuffix(".log.xz").rsplit(".", 1)
+    client, _, release = of.rpartition("-")
+    for part in lzma.decompress(recording.read_bytes()).decode().split("=== ")[1:]:
+        name, _, text = part.partition("\n")
+        yield Section(client, release, layout, _BY_NAME[name], text)

@@ -6,11 +6,8 @@ Recomputed from the recordings in tests/data/server-logs by `python -m tests.con
 import json
 import lzma
 import sys
-import tarfile
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +32,7 @@ from kaudit.source.discover import discover
 from kaudit.source.layout import INTERNAL_TOPICS, furthest_replicas
 from kaudit.source.schemes import open_segment
 from tests.conformance.comparison import Json, replayed
+from tests.unpacked import unpacked
 
 DATA = Path(__file__).parents[1] / "data" / "server-logs"
 TABLE_BEGIN = "<!-- refusals: written by python -m tests.conformance.server_logs docs/server-logs.md -->"
@@ -88,14 +86,11 @@ def recordings() -> list[tuple[str, str]]:
     return sorted(found, key=lambda each: (Version.parse(each[0]), each[1]))
 
 
-@contextmanager
-def unpacked(version: str, name: str, data: Path = DATA) -> Iterator[Recorded]:
-    """Unpack one recording for as long as it is used."""
-    with tempfile.TemporaryDirectory(prefix="kaudit-server-logs-") as scratch:
-        for kind in ("server-logs", "logdir"):
-            with tarfile.open(data / version / f"{name}.{kind}.tar.xz") as archive:
-                archive.extractall(scratch, filter="data")
-        yield Recorded(version, name, data / version, Path(scratch))
+def recording(version: str, name: str, data: Path = DATA) -> Recorded:
+    """Return one recording, unpacked, to be read."""
+    folder = data / version
+    home = unpacked(*(folder / f"{name}.{kind}.tar.xz" for kind in ("server-logs", "logdir")))
+    return Recorded(version, name, folder, home)
 
 
 _BATCH = ("topic", "partition", "producer_id", "producer_epoch", "base_sequence", "record_count")
@@ -287,41 +282,38 @@ class Figures(NamedTuple):
 
 def figures(version: str, name: str, data: Path = DATA) -> Figures:
     """Read one recording, match it, make its attempts, and replay them."""
-    with unpacked(version, name, data) as recorded:
-        read = Read(recorded)
-        refused: Counter[str] = Counter()
-        logged: Counter[str] = Counter()
-        remade = 0
-        answered = {line.get("source"): answer for line, answer in read.answered}
-        for number, one in enumerate(read.refused):
-            if one.attempt["op"] != "produce":
-                continue
-            refused[one.error] += 1
-            event = read.matched.get(number)
-            if event is not None:
-                logged[one.error] += 1
-                answer = answered.get(f"{event.path}:{event.line}", {})
-                remade += one.error in BY_STATE and answer.get("error") == one.error
-        accepted = [(line, answer) for line, answer in read.answered if line.get("recorded") == "appended"]
-        known = read.appended
-        return Figures(
-            refused,
-            logged,
-            read.duplicates,
-            len(read.lines_of_refusals),
-            len(read.matched),
-            remade,
-            read.reconstruction.account.left_out.get(LeftOut.LOST, Counter()).total(),
-            len(accepted),
-            sum(
-                answer["outcome"] == "appended" and _same(line, answer["base_offset"], known)
-                for line, answer in accepted
-            ),
-            [
-                log.clock.offsets[0] if log.clock and log.has_times and log.clock.offsets else None
-                for log in read.reconstruction.logs
-            ],
-        )
+    recorded = recording(version, name, data)
+    read = Read(recorded)
+    refused: Counter[str] = Counter()
+    logged: Counter[str] = Counter()
+    remade = 0
+    answered = {line.get("source"): answer for line, answer in read.answered}
+    for number, one in enumerate(read.refused):
+        if one.attempt["op"] != "produce":
+            continue
+        refused[one.error] += 1
+        event = read.matched.get(number)
+        if event is not None:
+            logged[one.error] += 1
+            answer = answered.get(f"{event.path}:{event.line}", {})
+            remade += one.error in BY_STATE and answer.get("error") == one.error
+    accepted = [(line, answer) for line, answer in read.answered if line.get("recorded") == "appended"]
+    known = read.appended
+    return Figures(
+        refused,
+        logged,
+        read.duplicates,
+        len(read.lines_of_refusals),
+        len(read.matched),
+        remade,
+        read.reconstruction.account.left_out.get(LeftOut.LOST, Counter()).total(),
+        len(accepted),
+        sum(answer["outcome"] == "appended" and _same(line, answer["base_offset"], known) for line, answer in accepted),
+        [
+            log.clock.offsets[0] if log.clock and log.has_times and log.clock.offsets else None
+            for log in read.reconstruction.logs
+        ],
+    )
 
 
 def by_release() -> dict[str, list[Figures]]:

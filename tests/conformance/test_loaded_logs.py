@@ -14,7 +14,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.replay.session import Session
 from kaudit.scanning.options import ScanOptions
 from tests.conformance.agreement import Recorded, recordings
-from tests.conformance.server_logs import DATA, unpacked
+from tests.conformance.server_logs import DATA, recording
 from tests.conformance.test_snapshots import CAPTURES, ORACLE
 from tests.logs import data, marker, record, sealed_records
 
@@ -115,7 +115,7 @@ def test_captures(evidence, capture, version):
 )
 def test_directories_of_the_recorder(archive):
     version = archive.parent.name
-    with unpacked(version, archive.name.removesuffix(".logdir.tar.xz")) as recorded:
-        directories = log_directories(recorded.home)
-        assert directories
-        assert [text for each in directories for text in unloadable(each, version)] == []
+    recorded = recording(version, archive.name.removesuffix(".logdir.tar.xz"))
+    directories = log_directories(recorded.home)
+    assert directories
+    assert [text for each in directories for text in unloadable(each, version)] == []

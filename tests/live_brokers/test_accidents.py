@@ -8,24 +8,24 @@ import pytest
 import kaudit
 from kaudit.model.finding import Severity
 from tests.diff.test_relations import run as diff
-from tests.live_brokers.accidents.judged import NOT_YET, unpacked, wrong
+from tests.live_brokers.accidents.judged import NOT_YET, copied, recorded, wrong
 from tests.live_brokers.accidents.truth import truths
 
 TRUTHS = truths()
 
 
 @pytest.mark.parametrize("name", TRUTHS)
-def test_lost_and_doubled_records_are_bounded_by_half_and_twice_and_healthy_logs_have_no_warning(name, tmp_path):
-    place = unpacked(name, tmp_path)
+def test_lost_and_doubled_records_are_bounded_by_half_and_twice_and_healthy_logs_have_no_warning(name):
+    place = recorded(name)
     moments = {f"{name}/{moment.name}": moment for moment in TRUTHS[name].moments}
     found = {where: set(wrong(where, each, kaudit.scan(place / each.name))) for where, each in moments.items()}
     # whoever mends one takes it out of the table: python -m tests.live_brokers.accidents.judged
     assert found == {moment: set(NOT_YET.get(moment, ())) for moment in found}
 
 
-def test_copies_that_count_exactly_speak_for_the_lines_of_logs(tmp_path):
+def test_copies_that_count_exactly_speak_for_the_lines_of_logs():
     """Both moments in one scan: what the old leader had and cut off is there, record by record."""
-    place = unpacked("acks1-failover", tmp_path)
+    place = recorded("acks1-failover")
     result = kaudit.scan([place / moment.name for moment in TRUTHS["acks1-failover"].moments])
     lost = {
         each.code: (each.impact.records_lost_at_least, each.impact.records_lost_at_most) for each in result.findings
@@ -39,7 +39,7 @@ def test_what_is_not_yet_right_is_about_recorded_moments():
 
 def test_what_logs_say_of_a_partition_that_the_copy_leaves_out_is_a_note(tmp_path):
     """Directories of other topics are given, and logs that name this one: whether it lost anything is in its own directories."""
-    place = unpacked("acks1-failover", tmp_path) / "recovered"
+    place = copied("acks1-failover", tmp_path) / "recovered"
     for directory in place.glob("b*/payments-0"):
         shutil.rmtree(directory)
     result = kaudit.scan(place)
@@ -58,7 +58,7 @@ def test_what_logs_say_of_a_partition_that_the_copy_leaves_out_is_a_note(tmp_pat
 
 def test_a_directory_set_aside_is_said_to_be_of_a_topic_that_was_deleted(tmp_path):
     """By the controller's records, without them by its log, and of neither nothing is said."""
-    place = unpacked("deleted-while-written", tmp_path) / "created-again"
+    place = copied("deleted-while-written", tmp_path) / "created-again"
 
     def said():
         found = [finding for finding in kaudit.scan(place).findings if finding.code == "KA011"]
@@ -93,7 +93,7 @@ def before_the_first_write(place):
 
 
 def test_who_leads_is_what_the_controller_says(tmp_path):
-    place = unpacked("acks1-failover", tmp_path) / "old-leader-down"
+    place = copied("acks1-failover", tmp_path) / "old-leader-down"
     before_the_first_write(place)
     for path in place.glob("*.log"):
         path.unlink()

@@ -20,7 +20,7 @@ from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.finding import Severity
 from kaudit.scanning.options import ScanOptions
-from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.judged import copied, recorded
 from tests.live_brokers.accidents.truth import truths
 
 NAMES = [name for name in truths() if name.startswith("tiered")]
@@ -52,8 +52,8 @@ def readable(metadata: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_local_and_remote_segments_are_what_a_consumer_reads_and_the_account_names_the_rest(name, tmp_path):
-    place = unpacked(name, tmp_path)
+def test_local_and_remote_segments_are_what_a_consumer_reads_and_the_account_names_the_rest(name):
+    place = recorded(name)
     read = 0
     for moment in truths()[name].moments:
         there = place / moment.name
@@ -93,8 +93,8 @@ def test_local_and_remote_segments_are_what_a_consumer_reads_and_the_account_nam
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_whole_log_read_from_both_places_has_the_records_that_a_consumer_reads(name, tmp_path):
-    place = unpacked(name, tmp_path)
+def test_the_whole_log_read_from_both_places_has_the_records_that_a_consumer_reads(name):
+    place = recorded(name)
     for moment in truths()[name].moments:
         consumed = place / f"consumed-{moment.name}-orders.json"
         if not consumed.exists():
@@ -142,9 +142,9 @@ def lines_of(place: Path) -> list[LogEvent]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_lines_of_brokers_name_the_copies_and_where_the_logs_on_the_disks_begin(name, tmp_path):
+def test_lines_of_brokers_name_the_copies_and_where_the_logs_on_the_disks_begin(name):
     """Held against the raw metadata, the names of files, and the lines' own words."""
-    place = unpacked(name, tmp_path)
+    place = recorded(name)
     failed = 0
     for moment in truths()[name].moments:
         here = place / moment.name
@@ -176,7 +176,7 @@ def test_lines_of_brokers_name_the_copies_and_where_the_logs_on_the_disks_begin(
 
 
 def test_without_metadata_lines_say_how_far_copies_had_come(tmp_path):
-    place = unpacked("tiered-holes", tmp_path) / "copies-failed"
+    place = copied("tiered-holes", tmp_path) / "copies-failed"
     for metadata in place.glob("*/__remote_log_metadata-0"):
         shutil.rmtree(metadata)
     last = max(
@@ -193,7 +193,7 @@ def test_without_metadata_lines_say_how_far_copies_had_come(tmp_path):
 @pytest.mark.parametrize("name", ["tiered", "tiered-4.3"])
 def test_the_topics_configuration_says_that_what_the_disk_lacks_is_in_remote_storage(name, tmp_path):
     """Recorded: `remote.storage.enable` in __cluster_metadata, while neither the broker's cache nor __remote_log_metadata was copied."""
-    broker = unpacked(name, tmp_path) / "failed-over" / "b1"
+    broker = copied(name, tmp_path) / "failed-over" / "b1"
     for other in ("__remote_log_metadata-0", "remote-log-index-cache"):
         shutil.rmtree(broker / other)
     first = min(int(log.stem) for log in (broker / "orders-0").glob("*.log"))
@@ -206,8 +206,8 @@ def test_the_topics_configuration_says_that_what_the_disk_lacks_is_in_remote_sto
     assert [own.get("unknown", 0) for own in accounts] == [0, first]
 
 
-def test_findings_name_the_lines_of_copies_that_failed(tmp_path):
-    place = unpacked("tiered-holes", tmp_path)
+def test_findings_name_the_lines_of_copies_that_failed():
+    place = recorded("tiered-holes")
     found = {finding.code: finding for finding in kaudit.scan(place / "deleted-here").findings}
     failed, others = found["KA510"].explanations[0], found["KA511"].explanations
     assert failed.cause == "the broker could not copy segments to remote storage"

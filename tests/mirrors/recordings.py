@@ -2,13 +2,13 @@
 
 import json
 import os
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kaudit.diff.records.group_offsets import GroupOffset
 from tests.mirrors.truth import Place
+from tests.unpacked import unpacked
 
 DATA = Path(os.environ.get("KAUDIT_MIRRORS", Path(__file__).parents[1] / "data" / "mirrors"))
 """The variable names recordings that were made anew: `.ci/full mirror`."""
@@ -33,9 +33,8 @@ class Read(NamedTuple):
 class Recording:
     """A recording unpacked."""
 
-    def __init__(self, name: str, directory: Path) -> None:
-        with tarfile.open(DATA / f"{name}.tar.xz") as archive:
-            archive.extractall(directory, filter="data")
+    def __init__(self, name: str) -> None:
+        directory = unpacked(DATA / f"{name}.tar.xz")
         self.source, self.target = directory / SOURCE, directory / TARGET
         self._truth: dict[str, Any] = json.loads((directory / "truth.json").read_text())
         self.topics: list[str] = sorted(self._truth["topics"])

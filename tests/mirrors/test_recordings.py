@@ -17,8 +17,8 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def recording(request, tmp_path_factory):
-    return Recording(request.param, tmp_path_factory.mktemp(request.param))
+def recording(request):
+    return Recording(request.param)
 
 
 @pytest.fixture(scope="module", params=ISOLATIONS)

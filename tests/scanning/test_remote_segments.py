@@ -26,7 +26,7 @@ from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.finding import Severity
 from kaudit.scanning.options import Depth, ScanOptions
 from tests.engines import faulty_logs
-from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.judged import recorded
 from tests.live_brokers.accidents.truth import truths
 from tests.logs import Log, data, marker
 from tests.remote_storage import AivenPlugin, LocalTieredStorage, Segment, dated, move, split, starts_of
@@ -116,7 +116,7 @@ def test_one_log_wherever_its_segments_lie(tmp_path, tiered, name, plugin):
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_a_real_log_with_its_indexes_and_snapshots(tmp_path, tiered, plugin):
     """All of them are compared with the log: those that were uploaded with the segments, too."""
-    (directory,) = unpacked("timestamps-in-seconds", tmp_path / "recorded").glob("**/expired/b1/future-0")
+    (directory,) = recorded("timestamps-in-seconds").glob("**/expired/b1/future-0")
     whole = tmp_path / "whole" / "future-0"
     shutil.copytree(directory, whole)
     here, there, _ = tiered(whole, PLUGINS[plugin]())
@@ -131,7 +131,7 @@ def test_a_real_log_with_its_indexes_and_snapshots(tmp_path, tiered, plugin):
 @pytest.mark.parametrize("name", ["tiered", "tiered-4.3"])
 def test_what_real_brokers_moved_is_one_log_with_what_they_kept(name, tmp_path):
     """Healthy brokers, one of which was killed meanwhile: no finding, and the records that clients were told of (LocalTieredStorage)."""
-    place = unpacked(name, tmp_path)
+    place = recorded(name)
     for moment in truths()[name].moments:
         truth = moment.topics["orders"]
         result = audited(place / moment.name, topics=["orders"], remote=str(place / f"remote-{moment.name}"))
@@ -146,7 +146,7 @@ def test_what_real_brokers_moved_is_one_log_with_what_they_kept(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["tiered-holes", "tiered-holes-4.3"])
 def test_what_real_brokers_lost_between_remote_and_local_is_missing(name, tmp_path):
-    place = unpacked(name, tmp_path)
+    place = recorded(name)
     seen = 0
     for moment in truths()[name].moments:
         there = place / f"remote-{moment.name}"

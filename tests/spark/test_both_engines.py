@@ -8,7 +8,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.limits import TIMELINES
 from kaudit.report.json_documents import pretty
 from kaudit.scanning.options import Depth
-from tests.conformance.server_logs import unpacked
+from tests.conformance.server_logs import recording
 from tests.engines.conftest import as_reported
 from tests.engines.recorded import CAPTURES, ORACLES, SAMPLES
 
@@ -46,13 +46,13 @@ def test_oracles_cut_into_small_ranges(local, on_spark, evidence, version):
 
 @pytest.mark.jvm
 def test_a_directory_with_its_brokers_logs(local, on_spark):
-    with unpacked("2.4.1", "histories") as recorded:
-        ours, timeline, _ = local.documents(*recorded.log_directories, server_logs=recorded.server_logs)
-        assert ours["log_events"]["refused"]
-        assert "event" in {entry["kind"] for one in timeline["timelines"] for entry in one["entries"]}
-        theirs, their_timeline, _ = on_spark.documents(*recorded.log_directories, server_logs=recorded.server_logs)
-        assert pretty(theirs) == pretty(ours)
-        assert pretty(their_timeline) == pretty(timeline)
+    recorded = recording("2.4.1", "histories")
+    ours, timeline, _ = local.documents(*recorded.log_directories, server_logs=recorded.server_logs)
+    assert ours["log_events"]["refused"]
+    assert "event" in {entry["kind"] for one in timeline["timelines"] for entry in one["entries"]}
+    theirs, their_timeline, _ = on_spark.documents(*recorded.log_directories, server_logs=recorded.server_logs)
+    assert pretty(theirs) == pretty(ours)
+    assert pretty(their_timeline) == pretty(timeline)
 
 
 @pytest.mark.jvm

@@ -128,8 +128,8 @@ def test_the_dataframe_on_spark(spark, two_sides):
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def recording(request, tmp_path_factory):
-    return Recording(request.param, tmp_path_factory.mktemp(request.param))
+def recording(request):
+    return Recording(request.param)
 
 
 def on_both(capsys, *arguments):

@@ -4,7 +4,6 @@ The truth is the zone that was set, from Python's zoneinfo at that time, and the
 """
 
 import json
-import tarfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +20,7 @@ from kaudit.model.application_logs import ONLY_FOR_CLOCKS, LogEvent, LogEventKin
 from kaudit.source.discover import discover
 from kaudit.source.layout import CLUSTER_METADATA, INTERNAL_TOPICS, Layout, PartitionDirectory
 from kaudit.source.schemes import open_segment
+from tests.unpacked import unpacked
 
 DATA = Path(__file__).parents[2] / "data" / "log-clocks"
 CLOCKS = json.loads((DATA / "clocks.json").read_text())
@@ -29,18 +29,9 @@ NEAR_MS = 500
 KIND = LogEventKind
 
 
-@pytest.fixture(scope="module")
-def unpacked(tmp_path_factory):
+def recorded(name: str) -> Path:
     """Return the directory of a recording."""
-
-    @cache
-    def unpack(name: str) -> Path:
-        home: Path = tmp_path_factory.mktemp(name)
-        with tarfile.open(DATA / f"{name}.tar.xz") as archive:
-            archive.extractall(home, filter="data")
-        return home
-
-    return unpack
+    return unpacked(DATA / f"{name}.tar.xz")
 
 
 @cache
@@ -107,15 +98,15 @@ KRAFT = {KIND.BROKER_STARTING, KIND.BROKER_REGISTERED, KIND.QUORUM_LEADER, KIND.
         ("kiritimati-4.4", KRAFT | {KIND.GROUP_EPOCH_BUMPED}),
     ],
 )
-def test_the_lines_that_every_release_writes(unpacked, name, kinds):
-    found = {event.event for event in events_of(unpacked(name) / "broker1" / "logs")}
+def test_the_lines_that_every_release_writes(name, kinds):
+    found = {event.event for event in events_of(recorded(name) / "broker1" / "logs")}
     assert found & ONLY_FOR_CLOCKS == kinds
     assert KIND.PRODUCER_ID_ASSIGNED in found
 
 
 @pytest.mark.parametrize(("name", "node"), BROKERS)
-def test_the_clock_of_every_broker_is_found(unpacked, name, node):
-    home = unpacked(name)
+def test_the_clock_of_every_broker_is_found(name, node):
+    home = recorded(name)
     partitions = partitions_of(home)
     clock = clock_of(home / f"broker{node}" / "logs", partitions)
     last = clock.offsets[-1]
@@ -140,8 +131,8 @@ def test_the_clock_of_every_broker_is_found(unpacked, name, node):
     ("name", "changed", "zones"),
     [("autumn-3.7", "2026-10-25T01:00:00", [120, 60]), ("spring-3.8", "2026-03-08T07:00:00", [-300, -240])],
 )
-def test_the_zone_changes_inside_a_log(unpacked, name, changed, zones):
-    home = unpacked(name)
+def test_the_zone_changes_inside_a_log(name, changed, zones):
+    home = recorded(name)
     clock = clock_of(home / "broker1" / "logs", partitions_of(home))
     change = int(datetime.fromisoformat(changed).replace(tzinfo=UTC).timestamp() * 1000)
     assert [(one.zone_minutes, one.until_ms) for one in clock.offsets] == [(zones[0], change - 1), (zones[1], None)]
@@ -158,9 +149,9 @@ def test_the_zone_changes_inside_a_log(unpacked, name, changed, zones):
 
 
 @pytest.mark.parametrize(("name", "node"), BROKERS)
-def test_without_internal_topics_no_wrong_value_is_given(unpacked, name, node):
+def test_without_internal_topics_no_wrong_value_is_given(name, node):
     """Markers, and batches of a topic with LogAppendTime, leave an interval in which the truth lies, or nothing."""
-    home = unpacked(name)
+    home = recorded(name)
     partitions = partitions_of(home)
     clock = clock_of(home / f"broker{node}" / "logs", [one for one in partitions if one.topic not in INTERNAL_TOPICS])
     if not clock.offsets:
@@ -176,19 +167,19 @@ def test_without_internal_topics_no_wrong_value_is_given(unpacked, name, node):
 
 
 @pytest.mark.parametrize(("name", "node"), BROKERS)
-def test_nothing_is_given_by_the_bytes_of_another_cluster(unpacked, name, node):
-    logs = unpacked(name) / f"broker{node}" / "logs"
+def test_nothing_is_given_by_the_bytes_of_another_cluster(name, node):
+    logs = recorded(name) / f"broker{node}" / "logs"
     for other in CLOCKS:
         if other == name:
             continue
-        clock = clock_of(logs, partitions_of(unpacked(other)))
+        clock = clock_of(logs, partitions_of(recorded(other)))
         assert [offset for offset in clock.offsets if offset.is_known] == [], other
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", CLUSTER_METADATA])
 @pytest.mark.parametrize(("name", "node"), BROKERS)
-def test_any_one_internal_topic_is_enough_if_the_broker_has_written_about_it(unpacked, name, node, topic):
-    home = unpacked(name)
+def test_any_one_internal_topic_is_enough_if_the_broker_has_written_about_it(name, node, topic):
+    home = recorded(name)
     partitions = partitions_of(home)
     clock = clock_of(home / f"broker{node}" / "logs", [one for one in partitions if one.topic == topic])
     east = zone_minutes(name, node, newest_ms(partitions))

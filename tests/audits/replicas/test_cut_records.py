@@ -12,7 +12,7 @@ from kaudit.model.record_loss import CutBy, FollowerStart, LeaderHistory, Leader
 from kaudit.source.discover import discover
 from kaudit.source.layout import CLUSTER_METADATA
 from kaudit.source.schemes import open_segment
-from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.judged import recorded
 from tests.logs import BASE_TIMESTAMP, Log, data
 
 LINE = EventEvidence(line=1)
@@ -186,7 +186,7 @@ def test_leaders_whose_logs_nobody_shows_may_have_had_more(tmp_path, epoch, foll
 
 def test_the_controller_says_who_led(tmp_path):
     """A topic on brokers 1 and 2: 1 stops, 2 stops, 1 stops and starts again (what `restored_backup` does)."""
-    logs = discover([str(unpacked("restored-backup", tmp_path) / "restored")])
+    logs = discover([str(recorded("restored-backup") / "restored")])
     metadata = [each for each in logs.everything if each.topic == CLUSTER_METADATA]
     (topic_id,) = {each.topic_id for each in logs.partitions if each.topic == "stock"}
     expected = {0: 1, 1: 2, 2: 1, 3: -1, 4: 1}

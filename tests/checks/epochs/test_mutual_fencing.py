@@ -7,7 +7,7 @@ from kaudit.checks.log_evidence import fenced_instances
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from tests.checks.epochs.distress import CODES, distress
 from tests.distress_sample import broker_lines, instances
-from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.judged import copied
 
 
 @pytest.mark.parametrize(("epochs", "code"), [((0, 2, 4), "KA209"), ((2, 2, 2), "KA208"), ((20, 22), "KA208")])
@@ -17,7 +17,7 @@ def test_requests_of_several_epochs_that_were_refused_tell_two_instances_from_on
 
 
 def clients(tmp_path, name, keep=lambda path: True):
-    (moment,) = unpacked(name, tmp_path).iterdir()
+    (moment,) = copied(name, tmp_path).iterdir()
     for path in [*moment.glob("client-*.log")]:
         if not keep(path):
             path.unlink()

@@ -9,7 +9,7 @@ from kaudit.model.finding import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.checks.epochs.distress import distress
 from tests.distress_sample import deliveries, instances, sessions
-from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.judged import recorded
 from tests.logs import Log, data, marker
 
 
@@ -86,7 +86,7 @@ def test_with_version_2_an_instance_begins_an_epoch_after_the_one_of_the_abort(t
 
 @pytest.mark.parametrize("name", ["restart-loop", "two-instances"])
 def test_recorded_loops_of_version_2(tmp_path, name):
-    (moment,) = unpacked(name, tmp_path).iterdir()
+    (moment,) = recorded(name).iterdir()
     (topic,) = (path.name for path in (moment / "b1").glob("[cs]*-0"))
     for chunk_bytes in (None, 300):
         result = scan(ScanOptions([str(moment / "b1" / topic)], chunk_bytes=chunk_bytes), SilentProgress())

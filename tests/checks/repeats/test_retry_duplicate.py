@@ -1,13 +1,13 @@
 """KA702: a batch without a producer id that was sent again, in a recorded log."""
 
-import tarfile
-
 import pytest
 
 from kaudit.checks.repeats.retries import retry_duplicate
 from tests.checks.findings import recorded_findings
+from tests.conftest import DATA
 from tests.formats import encoders
 from tests.logs import BASE_TIMESTAMP as T
+from tests.unpacked import unpacked
 
 
 def test_retry_duplicate_is_found_where_it_was_recorded():
@@ -18,11 +18,9 @@ def test_retry_duplicate_is_not_found_in_a_healthy_log():
     assert recorded_findings(retry_duplicate, "samples/clean") == []
 
 
-def test_states_that_connect_wrote_again_are_a_note(tmp_path):
+def test_states_that_connect_wrote_again_are_a_note():
     """tests/data/mirrors/killed: MirrorMaker 2 wrote the offsets of three partitions again when it was started again."""
-    with tarfile.open("tests/data/mirrors/killed.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    found = recorded_findings(retry_duplicate, str(tmp_path / "backup"))
+    found = recorded_findings(retry_duplicate, str(unpacked(DATA / "mirrors" / "killed.tar.xz") / "backup"))
     assert {(severity, topic) for severity, topic, _, _ in found} == {("note", "mm2-offsets.primary.internal")}
 
 

@@ -5,7 +5,7 @@ from kaudit.checks.replicas.identities import several_topic_ids
 from kaudit.model.impact import Impact
 from tests.checks.findings import recorded_findings
 from tests.checks.replicas.log_directories import log_directory
-from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.judged import recorded
 
 OLD, NEW = "Xq1TzHq6Qn6m2t6m8f3cNA", "Zq1TzHq6Qn6m2t6m8f3cNA"
 
@@ -31,6 +31,6 @@ def test_what_only_topics_before_may_have_held_is_at_most_lost(tmp_path):
 
 
 def test_what_a_directory_set_aside_shows_is_counted_once(tmp_path):
-    moment = unpacked("recreated-topic", tmp_path) / "replica-down"
+    moment = recorded("recreated-topic") / "replica-down"
     found = {finding.code: finding.impact for finding in kaudit.scan(moment).findings}
     assert (found["KA606"], found["KA613"]) == (Impact(), Impact(records_lost_at_least=0, records_lost_at_most=150))

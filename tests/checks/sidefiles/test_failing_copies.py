@@ -124,7 +124,7 @@ def lines_of(log: Path) -> list[str]:
 @pytest.mark.parametrize("name", ["tiered-holes", "tiered-holes-4.3"])
 def test_recorded_failures_until_copying_went_on(name, tmp_path):
     """Brokers of 3.9.1 and 4.3.1 whose remote storage refused for a while: as of each failure, and of the copy after it."""
-    lines = lines_of(recorded(name, "copied-on", tmp_path) / "server-b1.log")
+    lines = lines_of(recorded(name, "copied-on") / "server-b1.log")
     place = tmp_path / "server-b1.log"
     in_a_row = 0
     counts: list[int] = []

@@ -8,9 +8,9 @@ from tests.remote_log import DELETED, DELETING, FINISHED, TieredLog
 
 @pytest.mark.parametrize("name", ["tiered-holes", "tiered-holes-4.3"])
 @pytest.mark.parametrize("moment", ["deleted-remotely", "deleted-here", "copied-on"])
-def test_brokers_whose_segment_was_deleted(name, moment, tmp_path):
+def test_brokers_whose_segment_was_deleted(name, moment):
     """A consumer of the recorded brokers gets nothing at offsets 10 to 14."""
-    found = of_remote_segments(scanned(recorded(name, moment, tmp_path)))
+    found = of_remote_segments(scanned(recorded(name, moment)))
     (hole,) = [each for each in found if each.code == "KA511"]
     assert (hole.severity.value, hole.offset, hole.last_offset) == ("error", 10, 14)
     assert (hole.impact.records_lost_at_least, hole.impact.records_lost_at_most) == (5, 5)

@@ -7,10 +7,10 @@ from tests.remote_log import DELETED, FINISHED, STARTED, TieredLog, begun, segme
 
 
 @pytest.mark.parametrize("name", ["tiered-holes", "tiered-holes-4.3"])
-def test_brokers_that_lost_segments_before_they_were_copied(name, tmp_path):
+def test_brokers_that_lost_segments_before_they_were_copied(name):
     """A consumer of the recorded brokers gets nothing at offsets 50 to 64."""
     for moment in ("deleted-here", "copied-on"):
-        found = of_remote_segments(scanned(recorded(name, moment, tmp_path / moment)))
+        found = of_remote_segments(scanned(recorded(name, moment)))
         (hole,) = [each for each in found if each.code == "KA510"]
         assert (hole.severity.value, hole.offset, hole.last_offset) == ("error", 50, 64)
         assert (hole.impact.records_lost_at_least, hole.impact.records_lost_at_most) == (15, 15)

@@ -4,14 +4,10 @@ from tests.checks.sidefiles.tiered import of_remote_segments, recorded, scanned,
 from tests.remote_log import STARTED, TieredLog
 
 
-def test_a_broker_whose_copies_failed_for_a_while(tmp_path):
+def test_a_broker_whose_copies_failed_for_a_while():
     """On 3.9.1 each attempt stays as it was begun; offsets 25 to 29 were copied in the end, 50 to 54 never."""
     moments = {
-        moment: [
-            each
-            for each in of_remote_segments(scanned(recorded("tiered-holes", moment, tmp_path)))
-            if each.code == "KA513"
-        ]
+        moment: [each for each in of_remote_segments(scanned(recorded("tiered-holes", moment))) if each.code == "KA513"]
         for moment in ("copies-failed", "copied-on")
     }
     found = {moment: (own.severity.value, own.offset, own.last_offset) for moment, (own,) in moments.items()}

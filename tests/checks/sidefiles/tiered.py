@@ -6,7 +6,7 @@ from kaudit.model.coverage import Coverage
 from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
 from tests.checks.groups.scanned import scanned
-from tests.live_brokers.accidents.judged import unpacked
+from tests.live_brokers.accidents.judged import recorded as accident
 
 __all__ = ["account_of", "of_remote_segments", "recorded", "scanned", "shown"]
 
@@ -28,6 +28,6 @@ def account_of(directory: Path) -> Coverage:
     return account
 
 
-def recorded(name: str, moment: str, into: Path) -> Path:
+def recorded(name: str, moment: str) -> Path:
     """The directories of the brokers at a moment of a recorded accident."""
-    return unpacked(name, into) / moment
+    return accident(name) / moment

@@ -1,8 +1,7 @@
 """What a scan says of the recorded accidents, beside the truth: python -m tests.live_brokers.accidents.judged prints the table."""
 
+import shutil
 import sys
-import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import kaudit
 from kaudit.model.impact import Impact
 from kaudit.model.total_impact import total_impact
 from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
+from tests.unpacked import unpacked
 
 NOT_YET: dict[str, set[str]] = {}
 """What the scan of a moment says wrongly as yet, by `ACCIDENT/MOMENT`."""
@@ -31,11 +31,14 @@ MAY_BE_NONE = {
 """What the recording does not hold, so that the scan says that it may be none, with an upper bound."""
 
 
-def unpacked(name: str, into: Path) -> Path:
-    """Unpack an accident; below its folder lies one for each moment."""
-    with tarfile.open(DATA / f"{name}.tar.xz") as archive:
-        archive.extractall(into / name, filter="data")
-    return into / name
+def recorded(name: str) -> Path:
+    """Return the folder of an accident, unpacked, to be read; below it lies one for each moment."""
+    return unpacked(DATA / f"{name}.tar.xz")
+
+
+def copied(name: str, into: Path) -> Path:
+    """Return the same to be edited, below a folder."""
+    return Path(shutil.copytree(recorded(name), into / name))
 
 
 def wrong(where: str, moment: Moment, result: kaudit.ScanResult) -> dict[str, str]:
@@ -70,15 +73,13 @@ def _figures(true: TopicTruth, cost: Impact) -> Iterator[tuple[str, int, int, in
 
 def main() -> None:
     """Print what is wrong."""
-    with tempfile.TemporaryDirectory(prefix="kaudit-accidents-") as folder:
-        for name, accident in truths().items():
-            place = unpacked(name, Path(folder))
-            for moment in accident.moments:
-                result = kaudit.scan(place / moment.name)
-                codes = sorted({finding.code for finding in result.findings})
-                sys.stdout.write(f"{name}/{moment.name}: {', '.join(codes) or 'no findings'}\n")
-                for about, said in wrong(f"{name}/{moment.name}", moment, result).items():
-                    sys.stdout.write(f"    wrong: {about}: {said}\n")
+    for name, accident in truths().items():
+        for moment in accident.moments:
+            result = kaudit.scan(recorded(name) / moment.name)
+            codes = sorted({finding.code for finding in result.findings})
+            sys.stdout.write(f"{name}/{moment.name}: {', '.join(codes) or 'no findings'}\n")
+            for about, said in wrong(f"{name}/{moment.name}", moment, result).items():
+                sys.stdout.write(f"    wrong: {about}: {said}\n")
 
 
 if __name__ == "__main__":

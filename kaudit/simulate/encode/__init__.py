@@ -1,0 +1,1 @@
+"""Model to bytes: the formats a broker writes."""
