@@ -34,7 +34,9 @@ class Impact(JsonRecord, frozen=True):
     counts offsets from `last_stable_offset` to the log end that consumers with `isolation.level=read_committed` do not get, since
     `invisible_since_timestamp` (ms since the epoch). An upper bound of None beside a lower one is not known: more of the log than
     a scan reads again may have been written twice. Consumer groups were given `records_delivered_again` a second time at least,
-    `records_delivered_again_at_most` at most, and `records_skipped_at_most` never. `cautions` are what would make it cost more.
+    `records_delivered_again_at_most` at most, and `records_skipped_at_most` never. Of sends that applications were told had failed
+    `records_failed_but_written` are in the log at least, `records_failed_but_written_at_most` at most, and `records_failed_not_written`
+    are not, at least. `cautions` are what would make it cost more.
     """
 
     records_lost_at_least: int | None = None
@@ -44,6 +46,9 @@ class Impact(JsonRecord, frozen=True):
     records_delivered_again: int | None = None
     records_delivered_again_at_most: int | None = None
     records_skipped_at_most: int | None = None
+    records_failed_but_written: int | None = None
+    records_failed_but_written_at_most: int | None = None
+    records_failed_not_written: int | None = None
     offsets_invisible: int | None = None
     last_stable_offset: int | None = None
     invisible_since_timestamp: int | None = None

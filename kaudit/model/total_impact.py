@@ -35,6 +35,9 @@ def added(partitions: Sequence[Impact]) -> Impact:
         records_delivered_again=again[0],
         records_delivered_again_at_most=again[1],
         records_skipped_at_most=_sum(part.records_skipped_at_most for part in partitions),
+        records_failed_but_written=_sum(part.records_failed_but_written for part in partitions),
+        records_failed_but_written_at_most=_sum(part.records_failed_but_written_at_most for part in partitions),
+        records_failed_not_written=_sum(part.records_failed_not_written for part in partitions),
         offsets_invisible=_sum(part.offsets_invisible for part in partitions),
         last_stable_offset=stable[0] if len(stable) == 1 else None,
         invisible_since_timestamp=_least(part.invisible_since_timestamp for part in partitions),
@@ -65,6 +68,11 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
         records_delivered_again=again[0],
         records_delivered_again_at_most=again[1],
         records_skipped_at_most=_sum(impact.records_skipped_at_most for impact in impacts),
+        records_failed_but_written=_on_one_replica(findings, lambda impact: impact.records_failed_but_written),
+        records_failed_but_written_at_most=_on_one_replica(
+            findings, lambda impact: impact.records_failed_but_written_at_most
+        ),
+        records_failed_not_written=_on_one_replica(findings, lambda impact: impact.records_failed_not_written),
         offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
         last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
         invisible_since_timestamp=_least(impact.invisible_since_timestamp for impact in impacts),
@@ -74,6 +82,11 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
         ),
         cautions=tuple(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
     )
+
+
+def _on_one_replica(findings: Sequence[Finding], count: Callable[[Impact], int | None]) -> int | None:
+    """Add up what findings about one replica count; of several replicas, which have the same records, the most."""
+    return _most(_sum(count(finding.impact) for finding in log) for log in _grouped(findings, _replica))
 
 
 def _delivered_again(impacts: Iterable[Impact]) -> tuple[int | None, int | None]:

@@ -11,7 +11,14 @@ from kaudit.model.json_record import rfc3339
 def impact_text(impact: Impact) -> str:
     """Return the cost in one line, e.g. `5 records lost; 2 records were written twice`; empty where there is none."""
     return "; ".join(
-        [*_invisible(impact), *_lost(impact), *_duplicated(impact), *consumed(impact), *_truncated(impact)]
+        [
+            *_invisible(impact),
+            *_lost(impact),
+            *_duplicated(impact),
+            *failed(impact),
+            *consumed(impact),
+            *_truncated(impact),
+        ]
     )
 
 
@@ -56,6 +63,18 @@ def _duplicated(impact: Impact) -> Iterator[str]:
     least, most = impact.records_duplicated or 0, impact.records_duplicated_at_most
     if least or most:
         yield f"{between(least, most)} {'was' if (most or least) == 1 else 'were'} written twice"
+
+
+def failed(impact: Impact) -> Iterator[str]:
+    """Yield what became of sends that applications were told had failed."""
+    least, most = impact.records_failed_but_written, impact.records_failed_but_written_at_most
+    missing = impact.records_failed_not_written
+    if least or most:
+        are = "is" if (most or least) == 1 else "are"
+        rest = f", at least {missing:,} {'is' if missing == 1 else 'are'} not" if missing else ""
+        yield f"{between(least or 0, most)} of failed sends {are} in the log{rest}"
+    elif missing:
+        yield f"at least {counted(missing, 'record')} of failed sends {'is' if missing == 1 else 'are'} not in the log"
 
 
 def consumed(impact: Impact) -> Iterator[str]:

@@ -11,7 +11,7 @@ from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.result import OUTSIDE_TIME, BlockedPartition, PartitionBounds, ScanResult, UnlistedFindings, Verdict
 from kaudit.model.total_impact import added, impacts_by_partition
 from kaudit.model.transactional_ids import parse_name
-from kaudit.results.costs import between, consumed, since_text
+from kaudit.results.costs import between, consumed, failed, since_text
 from kaudit.results.incidents import members
 from kaudit.results.scope import coverage_sentence, extent
 from kaudit.results.selection import count
@@ -65,7 +65,8 @@ def made_verdict(result: ScanResult) -> Verdict:
     cautions = list(dict.fromkeys([*_given([*serious, *held]), *_recoveries(serious)]))
     groups = members(serious)
     first = _first(groups, cautions)
-    costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts), *consumed(added(list(impacts.values())))]
+    total = added(list(impacts.values()))
+    costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts), *failed(total), *consumed(total)]
     lines = [
         _cost_line(result, costs, all_serious, len(groups) if len(groups) < len(serious) else 0),
         *_blocked_line(blocked),

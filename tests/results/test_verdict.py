@@ -29,6 +29,14 @@ def doubled(least, most):
     return Impact(records_duplicated=least, records_duplicated_at_most=most)
 
 
+def failed(written, written_at_most, missing):
+    return Impact(
+        records_failed_but_written=written,
+        records_failed_but_written_at_most=written_at_most,
+        records_failed_not_written=missing,
+    )
+
+
 def lines(*findings, **changes):
     return list(made_verdict(scan_result(*findings, **changes)).lines)
 
@@ -55,6 +63,12 @@ COSTS = {
         [lost(2, 2), Impact(records_delivered_again_at_most=5), Impact(records_delivered_again_at_most=1, records_skipped_at_most=1)],
         "2 records lost in orders-0; at most 6 records delivered to consumers again; at most 1 record skipped by consumers (3 errors)",
     ),
+    "failed": (
+        [failed(588, 2310, 2352), failed(0, 1, 0)],
+        "at least 588, at most 2,311 records of failed sends are in the log, at least 2,352 are not (2 errors)",
+    ),
+    "failed-written": ([failed(1, 1, 0)], "1 record of failed sends is in the log (1 error)"),
+    "failed-lost": ([failed(0, 0, 1)], "at least 1 record of failed sends is not in the log (1 error)"),
     "nothing": ([lost(0, 0), Impact()], "no record is known to be lost or written twice (2 errors)"),
 }  # fmt: skip
 
@@ -67,6 +81,12 @@ def test_what_was_lost_or_written_twice(impacts, text):
 def test_replicas_of_a_partition_lost_it_once():
     one = old_duplicate(impact=lost(3, 5), next=())
     assert made_verdict(scan_result(one, replace(one, replica="2"))).records_lost == PartitionBounds(3, 5, 1)
+
+
+def test_replicas_have_the_same_records_of_failed_sends():
+    one = old_duplicate(impact=failed(3, 5, 2), next=())
+    (line,) = lines(one, replace(one, replica="2"))
+    assert line == "at least 3, at most 5 records of failed sends are in the log, at least 2 are not (2 errors)"
 
 
 def test_notes_and_accepted_findings_cost_nothing():

@@ -17,6 +17,7 @@ from kaudit.model.batch_fields import NO_SEQUENCE
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import FailedSends, ProducerBatch
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.observation import Observation
 from kaudit.model.producer_patterns import GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.sequence import distance
@@ -116,9 +117,18 @@ def _failing(context: Context, found: RaisedEpochs) -> Finding:
         last_offset=found.rises[-1].last_offset,
         producer_epoch=None,
         evidence=rises,
+        impact=NO_IMPACT if account is None else _impact(account, rises.records),
         explanations=_failing_explanations(found, account),
         following=(*context.compare_records_command(), context.count_repeats_command()),
         absent=_MANY_EPOCHS,
+    )
+
+
+def _impact(account: _Account, most: int) -> Impact:
+    return Impact(
+        records_failed_but_written=account.written,
+        records_failed_but_written_at_most=most,
+        records_failed_not_written=account.not_written,
     )
 
 

@@ -63,6 +63,7 @@ def test_an_acknowledgement_of_an_older_epoch_proves_nothing(tmp_path):
     late = client_lines().replace("is 3, next", "is 9, next", 1).replace("is 3, next", "is 5, next", 1)
     (finding,) = distress(tmp_path, "orders", deliveries(), late)
     assert (finding.evidence["written_though_failed"], finding.evidence["not_written"]) == (8, 12)
+    assert (finding.impact.records_failed_but_written, finding.impact.records_failed_not_written) == (8, 12)
 
 
 GAVE_UP = "[Producer clientId=shop-1] No inflight batches remaining for orders-0, last ack'd sequence for partition is {}, next sequence is {}. Going to bump epoch and reset sequence numbers."
