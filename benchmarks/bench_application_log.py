@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from itertools import cycle, islice
 
-from kaudit.formats.application_log.patterns import read_pattern_file
+from kaudit.formats.application_log.patterns import read_patterns
 from kaudit.formats.application_log.reader import read_events
 
 LIMIT = 30
@@ -29,9 +29,7 @@ ORDINARY = (
 
 def log(size: int, every: int) -> bytes:
     """A log of about `size` bytes."""
-    events = cycle(
-        pattern.example for pattern in read_pattern_file("server").patterns if pattern.example.startswith("[")
-    )
+    events = cycle(pattern.example for pattern in read_patterns("server") if pattern.example.startswith("["))
     ordinary = cycle(ORDINARY)
     average = sum(map(len, ORDINARY)) // len(ORDINARY)
     lines = (next(events) if number % every == 0 else next(ordinary) for number in range(size // average))

@@ -10,8 +10,7 @@ import time
 from itertools import islice
 
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.reading import parse_document, parse_scenario
-from kaudit.simulate.scenario.shipped import scenario_text, shipped
+from kaudit.simulate.scenario.reading import parse_document, parse_scenario, scenario_text, shipped
 from kaudit.simulate.search.candidates import Candidates
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.sweep import sweep

@@ -8,19 +8,19 @@ from kaudit.report.render_options import Output, RenderOptions, Tables
 
 
 def scan_text(name: str, result: ScanResult, options: RenderOptions) -> str:
-    return _joined(FORMATS[name].scan(result, options))
+    return _joined(FORMATS[name].render("scan", result, options))
 
 
 def timeline_text(name: str, result: TimelineResult, options: RenderOptions) -> str:
-    return _joined(FORMATS[name].timeline(result, options))
+    return _joined(FORMATS[name].render("timeline", result, options))
 
 
 def diff_text(name: str, result: DiffResult, options: RenderOptions) -> str:
-    return _joined(FORMATS[name].diff(result, options))
+    return _joined(FORMATS[name].render("diff", result, options))
 
 
 def producers_text(name: str, result: ProducersResult, options: RenderOptions) -> str:
-    return _joined(FORMATS[name].producers(result, options))
+    return _joined(FORMATS[name].render("producers", result, options))
 
 
 def _joined(content: Output) -> str:

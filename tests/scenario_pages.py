@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
+from kaudit.simulate.scenario.reading import ORDER, scenario_text, shipped
 from tests.commands import output_of
 
 PAGES = Path(__file__).parents[1] / "docs" / "scenarios"

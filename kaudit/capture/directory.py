@@ -11,6 +11,7 @@ from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
+from kaudit.source.bytes import read_bytes
 from kaudit.source.file_kinds import CAPTURE_ACCOUNT, segment_base_offset
 from kaudit.source.filesystem import COPIED_AT_ONCE
 from kaudit.source.schemes import writable_filesystem
@@ -159,9 +160,9 @@ class CaptureDirectory:
         try:
             at, size = 0, source.size()
             while at < size:
-                buffer = bytearray(min(COPIED_AT_ONCE, size - at))
-                at += source.read_into(at, memoryview(buffer))
-                yield bytes(buffer)
+                data = read_bytes(source, at, min(COPIED_AT_ONCE, size - at))
+                at += len(data)
+                yield data
         finally:
             source.close()
 

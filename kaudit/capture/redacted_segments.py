@@ -28,7 +28,7 @@ from kaudit.formats.log.records import resealed, rewritten
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.reading.read_window import Window
 from kaudit.reading.valid_batches import ValidBatches
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 
 _WINDOW_BYTES: Final = 4 << 20
 _PIECE_BYTES: Final = 1 << 20
@@ -111,8 +111,7 @@ class RedactedSegment:
         return size if at + size <= self._end else 0
 
     def _read(self, at: int, size: int) -> bytes:
-        data = bytearray(size)
-        return bytes(data[: self._source.read_into(at, memoryview(data))])
+        return read_bytes(self._source, at, size)
 
     def _batch(self, data: bytes) -> bytes:
         """Return a valid batch with hashes in its records; one whose records cannot be read with as many bytes that say nothing."""

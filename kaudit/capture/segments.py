@@ -82,7 +82,8 @@ class SegmentWriter:
         self._ends = False  # nothing may be appended to the last segment
         self._end = 0  # of the batches written; next_offset may be higher
         self._placed = directory.segments(partition)
-        self._first = self._placed[0][0] if self._placed else -1
+        self.first_offset = self._placed[0][0] if self._placed else -1
+        """The base offset of the oldest segment, -1 before there is one."""
         self.base_offset: int | None = None
         self.size = 0
         self.next_offset: int | None = None
@@ -119,13 +120,8 @@ class SegmentWriter:
                 continue
             os.truncate(file, whole)
             self.base_offset, self.size, self._grows = base, whole, True
-            self._first = base if self._first < 0 else self._first
+            self.first_offset = base if self.first_offset < 0 else self.first_offset
             self.written += whole
-
-    @property
-    def first_offset(self) -> int:
-        """The base offset of the oldest segment, -1 before there is one."""
-        return self._first
 
     def grow(self) -> None:
         """Take the last segment out of its place, unless it is full or there is none: it is going to be appended to."""
@@ -169,7 +165,7 @@ class SegmentWriter:
     def _begin(self, base_offset: int) -> None:
         self.publish(grows_on=False)
         self.base_offset, self.size, self._grows, self._ends = base_offset, 0, True, False
-        self._first = base_offset if self._first < 0 else self._first
+        self.first_offset = base_offset if self.first_offset < 0 else self.first_offset
         self._directory.growing_file(self._partition, base_offset).touch()
 
     def skip_to(self, offset: int) -> None:

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,13 +19,9 @@ from kaudit.cli.settings import Settings
 from kaudit.engines.engine import Engine
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
-from kaudit.model.ledger import LedgerResult
 from kaudit.model.producer_listing import ProducersResult
-from kaudit.model.replicas import DiffResult
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
-from kaudit.report.formats import Format
-from kaudit.report.render_options import Output, RenderOptions
 from kaudit.report.text.formatting import state_lines
 from kaudit.report.text.not_checked import closing_line
 from kaudit.scanning.options import Depth
@@ -33,10 +29,11 @@ from kaudit.scanning.options import Depth
 if TYPE_CHECKING:  # a scan needs none of the tables of producers
     from kaudit.listings.producer_histories import EngineTables, RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
+    from kaudit.model.ledger import LedgerResult
+    from kaudit.report.formats import Result
 
 _NAMED = 3
 """Things with one reason that have a line each; of more the first are named in one."""
-_Result = TypeVar("_Result", ScanResult, TimelineResult, ProducersResult, DiffResult, LedgerResult)
 
 
 def request_of(settings: Settings, paths: Sequence[str], options: AuditOptions, **others: bool) -> AuditRequest:
@@ -87,14 +84,7 @@ def run_scan(settings: Settings, paths: Sequence[str], options: ScanCommand) -> 
         recorded = recording.keep(None, engine.record(request.options, progress))
         return request.selection.of_scan(recorded.result)
 
-    return run_audit(
-        request,
-        produce=produce,
-        render=Format.scan,
-        empty=lambda nothing: nothing,
-        scan_of=lambda result: result,
-        with_scan=lambda _, scan: scan,
-    )
+    return run_audit(request, "scan", produce, empty=lambda nothing: nothing)
 
 
 def run_timeline(settings: Settings, paths: Sequence[str], options: AuditOptions) -> ExitCode:
@@ -116,14 +106,7 @@ def run_timeline(settings: Settings, paths: Sequence[str], options: AuditOptions
             )
         return found
 
-    return run_audit(
-        request,
-        produce=produce,
-        render=Format.timeline,
-        empty=lambda nothing: TimelineResult(nothing, []),
-        scan_of=lambda result: result.scan,
-        with_scan=lambda result, scan: replace(result, scan=scan),
-    )
+    return run_audit(request, "timeline", produce, empty=lambda nothing: TimelineResult(nothing, []))
 
 
 class Recording:
@@ -134,7 +117,7 @@ class Recording:
         self.recorded: dict[str | None, RecordedScan] = {}
         self.listed: EngineTables | None = None
 
-    def held(self, result: "AbstractContextManager[LedgerResult]") -> LedgerResult:
+    def held(self, result: "AbstractContextManager[LedgerResult]") -> "LedgerResult":
         """Return a result whose files are kept until the report is written."""
         return self._stack.enter_context(result)
 
@@ -150,17 +133,15 @@ class Recording:
         return self.recorded[name]
 
 
-def run_audit(  # noqa: PLR0913, PLR0917 - independent inputs, named at each call
+def run_audit(
     request: AuditRequest,
-    produce: Callable[[Progress, Recording], _Result],
-    render: Callable[[Format, _Result, RenderOptions], Output],
-    empty: Callable[[ScanResult], _Result],
-    scan_of: Callable[[_Result], ScanResult],
-    with_scan: Callable[[_Result, ScanResult], _Result],
+    kind: str,
+    produce: "Callable[[Progress, Recording], Result]",
+    empty: "Callable[[ScanResult], Result]",
 ) -> ExitCode:
     """Produce a result, apply the policy, show it, and return the exit code.
 
-    `render` writes the result in a format, `empty` is a result without a log, `scan_of` and `with_scan` read and replace its scan.
+    `kind` is what formats call the result (Format.render), `empty` makes one without a log.
     Raises what `produce` raises, also where nothing was found to audit: by then the formats for programs have a valid document.
     """
     started_ms, started = round(time.time() * 1000), time.monotonic()
@@ -178,12 +159,13 @@ def run_audit(  # noqa: PLR0913, PLR0917 - independent inputs, named at each cal
                 nothing = request.redactor.redacted(nothing)
             facts = run_facts(started_ms, reproducible=request.reproducible)
             code = ExitCode.UNREADABLE if isinstance(error, UnreadableInputError) else ExitCode.NOTHING_TO_AUDIT
-            show(request, facts, code, lambda form, view: render(form, nothing, view), machines_only=True)
+            show(request, facts, code, lambda form, view: form.render(kind, nothing, view), machines_only=True)
             raise error from None
         seconds = None if request.reproducible else time.monotonic() - started
-        scan = request.policy.apply(scan_of(result), request.scope)
+        scan = request.policy.apply(result if isinstance(result, ScanResult) else result.scan, request.scope)
         code = exit_code(scan, request.fail_on, exit_zero=request.exit_zero)
-        listed = with_scan(result, request.policy.limit(scan))
+        limited = request.policy.limit(scan)
+        listed = limited if isinstance(result, ScanResult) else replace(result, scan=limited)
         recorded: Mapping[str | None, RecordedScan] = recording.recorded
         if request.redactor is not None:
             listed, scan = loaded("redacting", "redacted_result")(request.redactor, (listed, scan), _named(request))
@@ -193,7 +175,7 @@ def run_audit(  # noqa: PLR0913, PLR0917 - independent inputs, named at each cal
             request,
             facts,
             code,
-            lambda form, view: render(form, listed, replace(view, recorded=recorded, listed=recording.listed)),
+            lambda form, view: form.render(kind, listed, replace(view, recorded=recorded, listed=recording.listed)),
             machines_only=False,
         )
     sys.stderr.writelines(_missing_lines(scan.not_audited))

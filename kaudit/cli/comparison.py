@@ -28,9 +28,9 @@ from kaudit.diff.fingerprint.document import (
 )
 from kaudit.engines import fingerprints
 from kaudit.engines.engine import Engine
+from kaudit.engines.fingerprints import verify_report
 from kaudit.engines.progress import Progress
 from kaudit.engines.replicas import diff, name_replicas
-from kaudit.engines.verification import verify_report
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Severity
@@ -39,7 +39,6 @@ from kaudit.model.replicas import DiffResult, Relation, Replica
 from kaudit.model.result import NotAudited
 from kaudit.reading.digest_tree import widened
 from kaudit.report.console import Console, visible
-from kaudit.report.formats import Format
 from kaudit.report.text.digest_comparisons import (
     comparison_document,
     comparison_text,
@@ -87,14 +86,7 @@ def _compare_replicas(request: AuditRequest, replicas: Sequence[Replica], engine
                 recording.keep(replica.name, engine.record(replace(request.options, paths=[replica.path]), progress))
         return compared
 
-    return run_audit(
-        request,
-        produce=produce,
-        render=Format.diff,
-        empty=lambda nothing: DiffResult(nothing, replicas),
-        scan_of=lambda result: result.scan,
-        with_scan=lambda result, scan: replace(result, scan=scan),
-    )
+    return run_audit(request, "diff", produce, empty=lambda nothing: DiffResult(nothing, replicas))
 
 
 def _write_digests(comparison: DiffOptions, options: ScanOptions) -> int:

@@ -15,7 +15,6 @@ from kaudit.cli.settings import Settings
 from kaudit.engines.progress import Progress
 from kaudit.listings.query import Query
 from kaudit.model.producer_listing import ProducersResult
-from kaudit.report.formats import Format
 
 
 def run_producers(settings: Settings, paths: Sequence[str], options: ProducersCommand) -> int:
@@ -45,11 +44,9 @@ def run_producers(settings: Settings, paths: Sequence[str], options: ProducersCo
 
     return run_audit(
         request,
-        produce=produce,
-        render=Format.producers,
+        "producers",
+        produce,
         empty=lambda nothing: ProducersResult(nothing, (), found=0, listed=0, summary=nothing.summary.to_dict()),
-        scan_of=lambda result: result.scan,
-        with_scan=lambda result, scan: replace(result, scan=scan),
     )
 
 

@@ -27,7 +27,6 @@ from kaudit.model.ledger import LedgerResult
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.grammar import Identity
 from kaudit.report.console import visible
-from kaudit.report.formats import Format
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
 
@@ -54,14 +53,7 @@ def run_record_ledger(settings: Settings, paths: Sequence[str], comparison: Diff
             _write_offsets(result, asked.translate_group, request.options, file)
         return request.selection.of_comparison(result)
 
-    return run_audit(
-        request,
-        produce=produce,
-        render=Format.ledger,
-        empty=lambda nothing: LedgerResult(nothing, sides),
-        scan_of=lambda result: result.scan,
-        with_scan=lambda result, scan: replace(result, scan=scan),
-    )
+    return run_audit(request, "ledger", produce, empty=lambda nothing: LedgerResult(nothing, sides))
 
 
 def ledger_request(comparison: DiffOptions) -> LedgerRequest:

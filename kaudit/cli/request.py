@@ -207,7 +207,7 @@ def run_report(settings: Settings, file: str, options: "ReportOptions") -> ExitC
     if request.redactor is not None:
         listed, scan = loaded("redacting", "redacted_result")(request.redactor, (listed, scan), [file])
     run = None if request.reproducible else saved.run
-    show(request, run, code, lambda form, view: form.scan(listed, view), machines_only=False)
+    show(request, run, code, lambda form, view: form.render("scan", listed, view), machines_only=False)
     if not request.quiet:
         sys.stderr.write(closing_line(scan, notes_hidden=not request.show_notes, seconds=None) + "\n")
     return code

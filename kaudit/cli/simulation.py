@@ -26,8 +26,7 @@ from kaudit.report.sequence.simulated import MOST_STEPS, simulation_page
 from kaudit.simulate.output.log_directory import OccupiedError, write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.model import Scenario
-from kaudit.simulate.scenario.reading import parse_scenario
-from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
+from kaudit.simulate.scenario.reading import ORDER, parse_scenario, scenario_text, shipped
 from kaudit.simulate.scenario.tables import ScenarioError
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.sweep import sweep

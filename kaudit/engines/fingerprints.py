@@ -1,11 +1,15 @@
-"""`diff --fingerprint`: one task a partition, done by an engine."""
+"""`diff --fingerprint`: one task a partition, done by an engine.
 
-from collections.abc import Callable, Mapping, Sequence
+A saved report held against logs: one task a partition, done by an engine.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
 
-from kaudit.diff.fingerprint.comparison import compare, narrowed
+from kaudit.diff.fingerprint.comparison import compare, narrowed, rows_of_audited, verify
 from kaudit.diff.fingerprint.reading import (
     FingerprintTask,
     ReadFingerprint,
@@ -17,13 +21,21 @@ from kaudit.engines.engine import EachPartition
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.engines.replicas import layout_of
-from kaudit.errors import NothingToAuditError
-from kaudit.model.digests import ranges_each
-from kaudit.model.fingerprint import Fingerprint, FingerprintDiff, PartitionFingerprint
+from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.model.digests import PartitionDigest, ranges_each
+from kaudit.model.fingerprint import (
+    Fingerprint,
+    FingerprintDiff,
+    PartitionFingerprint,
+    PartitionVerification,
+    Verification,
+    VerificationOutcome,
+)
 from kaudit.model.replicas import Replica
 from kaudit.model.result import NotAudited
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.layout import Layout, PartitionDirectory
+from kaudit.scanning.plan import chosen_input
+from kaudit.source.layout import Layout, PartitionDirectory, Unreadable
 
 Key = tuple[str, int]
 
@@ -52,7 +64,7 @@ def fingerprint(
         found = (one.fingerprint for one in read)
         wanted = {ours.key: narrowed(ours, theirs[ours.key]) for ours in found}
     read = _read(layout, lambda key: replace(wanted.get(key, Rows()), most_ranges=most), options, progress, each)
-    missing = _not_audited(layout, read)
+    missing = _not_audited(layout.unreadable, layout.skipped, read)
     return Fingerprint(
         options.paths, [one.fingerprint for one in read], missing, any(item.unreadable for item in missing)
     )
@@ -78,7 +90,7 @@ def compare_with_logs(  # noqa: PLR0913 - two sites, and who does the work
         ours,
         theirs,
         {site.name: [key for key in alone if key not in theirs], name: [key for key in theirs if key not in ours]},
-        [*_not_audited(layout, read), *other.not_audited],
+        [*_not_audited(layout.unreadable, layout.skipped, read), *other.not_audited],
         options.paths,
     )
 
@@ -132,8 +144,93 @@ def _read(
     return list(each(work, read_fingerprint, options, progress)) if work else []
 
 
-def _not_audited(layout: Layout, read: Sequence[ReadFingerprint]) -> list[NotAudited]:
-    unreadable = chain(layout.unreadable, *(one.unreadable for one in read))
-    skipped = chain(layout.skipped, *(one.removed for one in read))
+def _not_audited(
+    unreadable: Iterable[Unreadable], skipped: Iterable[Unreadable], read: Sequence[ReadFingerprint]
+) -> list[NotAudited]:
+    unreadable = chain(unreadable, *(one.unreadable for one in read))
+    skipped = chain(skipped, *(one.removed for one in read))
     found = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
     return found + [NotAudited(entry.path, entry.reason) for entry in skipped]
+
+
+def verify_report(
+    options: ScanOptions,
+    reported: Sequence[PartitionDigest],
+    progress: Progress,
+    each: EachPartition = LOCAL.each_partition,
+) -> Verification:
+    """Hold what lies under `options.paths` against the digests of a report, of the topics and partitions that are asked for.
+
+    Raises:
+        UsageError: a path does not exist, or it is not clear which replica of a partition is which.
+        NothingToAuditError: no segment was found, or the report has no digest of what is asked for.
+
+    """
+    wanted = [entry for entry in reported if options.asks_for(*entry.key)]
+    if not wanted:
+        raise NothingToAuditError("nothing to verify: the report names no digest of what is asked for")
+    layout = chosen_input(options)
+    there = layout.partitions
+    if not layout.unreadable and not any(directory.segments for directory in there):
+        raise NothingToAuditError(f"nothing to verify under {', '.join(options.paths)}: no segment was found")
+    held = _matched(wanted, there)
+    work = [
+        FingerprintTask(held[number], rows_of_audited(entry)) for number, entry in enumerate(wanted) if number in held
+    ]
+    progress.start(sum(task.bytes for task in work))
+    read = list(each(work, read_fingerprint, options, progress)) if work else []
+    by_number = dict(zip(held, read, strict=True))
+    found = [
+        _missing(entry) if number not in by_number else _verified(entry, by_number[number], held[number])
+        for number, entry in enumerate(wanted)
+    ]
+    keys = {entry.key for entry in wanted}
+    not_in_report = dict.fromkeys(key for entry in there if (key := (entry.topic, entry.partition)) not in keys)
+    not_audited = _not_audited(layout.unreadable, (), read)
+    return Verification(
+        options.paths, found, list(not_in_report), not_audited, any(entry.unreadable for entry in not_audited)
+    )
+
+
+def _matched(
+    wanted: Sequence[PartitionDigest], there: Sequence[PartitionDirectory]
+) -> Mapping[int, PartitionDirectory]:
+    """Return by its place in `wanted` where each partition replica lies: that of its name, or the only one of the partition."""
+    directories, reported = defaultdict[Key, list[PartitionDirectory]](list), defaultdict[Key, list[int]](list)
+    for directory in there:
+        directories[directory.topic, directory.partition].append(directory)
+    for number, entry in enumerate(wanted):
+        reported[entry.key].append(number)
+    found: dict[int, PartitionDirectory] = {}
+    for key, numbers in reported.items():
+        places = directories[key]
+        if len(places) == len(numbers) == 1:
+            found[numbers[0]] = places[0]
+            continue
+        own = {directory.replica: directory for directory in places}
+        named = {number: own[wanted[number].replica] for number in numbers if wanted[number].replica in own}
+        if places and not named:
+            names = ", ".join(wanted[number].replica for number in numbers)
+            raise UsageError(
+                f"{key[0]}-{key[1]}: the report audited {names}, and here lie {', '.join(own)}: the names do not say which is which"
+            )
+        found |= named
+    return dict(sorted(found.items()))
+
+
+def _missing(reported: PartitionDigest) -> PartitionVerification:
+    return PartitionVerification(
+        topic=reported.topic,
+        partition=reported.partition,
+        replica=reported.replica,
+        verdict=VerificationOutcome.MISSING,
+        start_offset=reported.start_offset,
+        end_offset=reported.end_offset,
+    )
+
+
+def _verified(reported: PartitionDigest, read: ReadFingerprint, directory: PartitionDirectory) -> PartitionVerification:
+    cleaned_below = directory.first_dirty_offset
+    if cleaned_below is None:
+        cleaned_below = reported.end_offset if reported.compacted or read.fingerprint.compacted else 0
+    return verify(reported, read.fingerprint, cleaned_below, read_whole=not read.unreadable)

@@ -12,11 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit import __version__
-from kaudit.audits.records.noted import NotedTask, in_order, noted, read_noted, use_up
-from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, RecordTask
+from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, RecordTask, read_partition
 from kaudit.audits.records.spill import Spill, resumed_directory, rows_written, spill_directory
 from kaudit.diff.records.assembly import Assembly
-from kaudit.diff.records.bucket import BucketTask, Sides, match_bucket
+from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, match_bucket
 from kaudit.diff.records.fingerprints import SCHEMA, RecordFingerprint, topic_windows
 from kaudit.diff.records.result import ledger_result, not_read
 from kaudit.diff.records.topics import Pairing, by_topic, pair_topics, parse_maps
@@ -30,6 +29,7 @@ from kaudit.diff.records.windows import (
     read_windows,
 )
 from kaudit.engines.local import LOCAL
+from kaudit.engines.noted import NotedTask, Notes, do_noted, in_order
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError
 from kaudit.model.ledger import LedgerResult, TopicLedger
@@ -135,19 +135,32 @@ class LocalRecords:
         """Read every partition, match every bucket of identities, then put the ledgers together."""
         bits = comparison.bits(_BUCKET_BYTES, _MOST_BITS)
         progress.start(comparison.bytes)
-        before = noted(directory)
-        tasks = [NotedTask(index, task) for index, task in enumerate(comparison.tasks(directory, bits))]
-        progress.advance(sum(task.bytes for task in tasks if task.index in before))
-        work = [task for task in tasks if task.index not in before]
-        read = LOCAL.each_partition(work, read_noted, options, progress)
-        assembly = comparison.assembly(in_order(before, zip((task.index for task in work), read, strict=True)))
-        use_up(directory)
+        notes, place = Notes(directory), str(directory)
+        if any(each.unreadable or each.removed for each in notes.results("read", ReadPartition).values()):
+            notes.forget()
+
+        def done(kind: str, of: type[_Found], tasks: Sequence[NotedTask]) -> list[_Found]:
+            before = notes.results(kind, of)
+            progress.advance(sum(task.bytes for task in tasks if task.number in before))
+            work = [task for task in tasks if task.number not in before]
+            results = LOCAL.each_partition(work, do_noted, options, progress)
+            return in_order(before, zip((task.number for task in work), results, strict=True))
+
+        def matched(kind: str, buckets: BucketTask) -> list[MatchedBucket]:
+            work = [
+                NotedTask(place, kind, task.number, task, match_bucket, [(spill, task.number) for spill in task.spills])
+                for task in buckets.of_each_bucket()
+            ]
+            return done(kind, MatchedBucket, work)
+
+        tasks = enumerate(comparison.tasks(directory, bits))
+        read = done("read", ReadPartition, [NotedTask(place, "read", *task, read_partition) for task in tasks])
+        assembly = comparison.assembly(read)
         sides = Sides.of(comparison.spills(directory), assembly.spills(directory), assembly.cuts())
-        match = BucketTask(0, bits, sides, assembly.partitions, assembly.cut_off)
-        single = assembly.joined(LOCAL.each_partition(match.of_each_bucket(), match_bucket, options, progress))
+        buckets = BucketTask(0, bits, sides, assembly.partitions, assembly.cut_off)
+        single = assembly.joined(matched("single", buckets))
         begins = assembly.begins(single)
-        left = replace(match, begins=begins).of_each_bucket()
-        grouped = LOCAL.each_partition(left, match_bucket, options, progress)
+        grouped = matched("grouped", replace(buckets, begins=begins))
         return assembly, assembly.ledgers(directory, assembly.joined([single, *grouped]), begins)
 
     def windows(self, work: Sequence[WindowTask], options: ScanOptions, progress: Progress) -> Sequence[ReadWindows]:

@@ -13,7 +13,7 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.log_evidence import EventsOfLogs, as_incident
 from kaudit.checks.registry import run_checks
-from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.protocol_errors import ProtocolError, described_in, error_named, error_numbered
 from kaudit.model.application_logs import LogEvent
@@ -83,6 +83,6 @@ def error_of(event: LogEvent) -> ProtocolError | None:
 
 def _weight(event: LogEvent) -> tuple[bool, int]:
     """How much of a line its pattern explains: a message more than the class of an exception, which anybody may print."""
-    patterns = (pattern for program in PROGRAMS[event.origin] for pattern in read_pattern_file(program).patterns)
+    patterns = (pattern for program in PROGRAMS[event.origin] for pattern in read_patterns(program))
     found = next((pattern for pattern in patterns if pattern.id == event.pattern), None)
     return (False, 0) if found is None else (_CLASS(found.text) is None, found.weight)

@@ -12,8 +12,7 @@ from kaudit.bugs.registry import nearest as nearest_bug
 from kaudit.bugs.reports import report_of
 from kaudit.checks.listed import find as find_check
 from kaudit.errors import suggestion
-from kaudit.explanations.catalogue import Entry, Kind, Subject, entries
-from kaudit.explanations.terms import Term, terms
+from kaudit.explanations.catalogue import Entry, Kind, Subject, Term, entries, terms
 from kaudit.formats.protocol_errors import error_named, error_numbered
 
 MOST_RELATED = 8

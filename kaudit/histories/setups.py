@@ -8,8 +8,7 @@ from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions
 from kaudit.simulate.scenario.model import Scenario
-from kaudit.simulate.scenario.reading import parse_document
-from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
+from kaudit.simulate.scenario.reading import ORDER, parse_document, scenario_text, shipped
 from kaudit.simulate.search.schedule import Document
 
 _MOST_RECORDS = 200

@@ -19,7 +19,7 @@ from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.damage import DamageKind, LogDamage
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.segment import ByteRange, Piece
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 from kaudit.source.discover import discover
 from kaudit.source.file_kinds import SEGMENT, segment_base_offset
 from kaudit.source.kafka.options import ClusterOptions
@@ -58,8 +58,7 @@ class SegmentReader:
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the file, fewer at its end."""
-        buffer = bytearray(size)
-        return bytes(buffer[: self._source.read_into(position, memoryview(buffer))])
+        return read_bytes(self._source, position, size)
 
     def rows(self, wanted: RowFilter) -> Iterator[Row]:
         """Yield the rows asked for: batches (also those whose CRC fails) and damage, in file order."""

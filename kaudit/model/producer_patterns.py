@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kaudit.model import sequence
 from kaudit.model.application_logs import LogEvent
+from kaudit.model.json_record import JsonRecord
 from kaudit.model.log_rows import BoundaryBatch, NonIdempotentBatch
 from kaudit.model.observation import Observation
 
@@ -16,7 +17,7 @@ class StepMismatch(Struct, frozen=True):
     observations: Sequence[Observation]
 
 
-class Chain(Struct, frozen=True):
+class Chain(JsonRecord, frozen=True):
     """Batches of which each starts where the one before it in the chain ended: offsets and sequences, inclusive.
 
     `first_offset` and `last_offset` are the base offsets of its first and last batch.

@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # --help names the formats: 10 ms less
     from kaudit.model.result import ScanResult, TimelineResult
     from kaudit.report.render_options import Output, RenderOptions
 
+    Result = ScanResult | TimelineResult | ProducersResult | DiffResult | LedgerResult
+
 _RESULTS = ("scan", "timeline", "producers", "diff")
 
 
@@ -34,42 +36,18 @@ class Format(Struct, frozen=True):
     streams: bool = False
     """Its module has `stream_findings`: a watch can write findings as they come."""
 
-    def scan(self, result: "ScanResult", options: "RenderOptions") -> "Output":
-        """Render a scan."""
-        return self._render("scan", result, options)
-
-    def timeline(self, result: "TimelineResult", options: "RenderOptions") -> "Output":
-        """Render timelines."""
-        return self._render("timeline", result, options)
-
-    def producers(self, result: "ProducersResult", options: "RenderOptions") -> "Output":
-        """Render a list of producer ids."""
-        return self._render("producers", result, options)
-
-    def diff(self, result: "DiffResult", options: "RenderOptions") -> "Output":
-        """Render a comparison of replicas."""
-        return self._render("diff", result, options)
-
-    def ledger(self, result: "LedgerResult", options: "RenderOptions") -> "Output":
-        """Render a comparison of topics record by record."""
-        return self._render("ledger", result, options)
-
-    def stream(self, findings: "Sequence[Finding]", options: "RenderOptions") -> str:
-        """Render findings that a watch reports; only for a format that `streams`."""
-        text: str = self._function(self.renderers["scan"].partition(":")[0], "stream_findings")(findings, options)
-        return text
-
-    def _render(
-        self,
-        kind: str,
-        result: "ScanResult | TimelineResult | ProducersResult | DiffResult | LedgerResult",
-        options: "RenderOptions",
-    ) -> "Output":
+    def render(self, kind: str, result: "Result", options: "RenderOptions") -> "Output":
+        """Render a result; `kind` is scan, timeline, producers, diff or ledger."""
         if kind not in self.renderers:
             kind, result = "scan", cast("TimelineResult | ProducersResult | DiffResult | LedgerResult", result).scan
         module, _, name = self.renderers[kind].partition(":")
         content: str | Output = self._function(module, name)(result, options)
         return (content,) if isinstance(content, str) else content
+
+    def stream(self, findings: "Sequence[Finding]", options: "RenderOptions") -> str:
+        """Render findings that a watch reports; only for a format that `streams`."""
+        text: str = self._function(self.renderers["scan"].partition(":")[0], "stream_findings")(findings, options)
+        return text
 
     @staticmethod
     def _function(module: str, name: str) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from kaudit.formats.application_log.layouts import MEMBERS
-from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
 from kaudit.formats.protocol_errors import protocol_errors
 from kaudit.model.coordinator import TransactionStatus
 
@@ -34,7 +34,7 @@ def _vocabulary() -> frozenset[str]:
     words |= _NAMES_OF_KAFKA
     for programs in PROGRAMS.values():
         for program in programs:
-            for pattern in read_pattern_file(program).patterns:
+            for pattern in read_patterns(program):
                 words |= {word.lower() for word in _WORDS.findall(re.sub(r"\{\w*\}", " ", pattern.text))}
                 words |= {word.lower() for word in _WORDS.findall(str(pattern.source).rpartition(".")[2])}
     return frozenset(words)

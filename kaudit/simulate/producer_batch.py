@@ -7,7 +7,7 @@ from kaudit.broker.response import TopicPartition
 from kaudit.formats.log.batch_header import HEADER_SIZE
 from kaudit.model.batch_fields import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kaudit.model.sequence import add as add_sequence
-from kaudit.simulate.encode import record_batch
+from kaudit.simulate import encoding
 
 _OVERHEAD = 10
 """Bytes of a record beside key and value, at most: its length, attributes, deltas, three lengths."""
@@ -121,12 +121,12 @@ class ProducerBatch(Struct, eq=False):
         """Return the bytes that are sent: the same ones each time, unless the sequence was reset."""
         if self.data is None:
             base = self.timestamps[0]
-            encode, payload = record_batch.record, self.payload
+            encode, payload = encoding.record, self.payload
             records = [
                 encode(delta, timestamp - base, *payload.of(number))
                 for delta, (number, timestamp) in enumerate(zip(self.numbers, self.timestamps, strict=True))
             ]
-            self.data = record_batch.batch(
+            self.data = encoding.batch(
                 records,
                 (self.producer_id, self.epoch, self.base_sequence),
                 (base, max(self.timestamps)),

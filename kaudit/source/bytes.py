@@ -21,6 +21,13 @@ class ByteSource(Protocol):
         """Release the file."""
 
 
+def read_bytes(source: ByteSource, position: int, length: int) -> bytes:
+    """Return bytes of a source, fewer at its end."""
+    buffer = bytearray(length)
+    count = source.read_into(position, memoryview(buffer))
+    return bytes(memoryview(buffer)[:count])
+
+
 class CutOffError(OSError):
     """The archive that holds a file ends in the middle of it. `readable`: how many bytes of the file there are."""
 

@@ -5,12 +5,12 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import BinaryIO, Protocol, TypeVar
 
 from msgspec import Struct
 
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 from kaudit.source.uri import Uri, UrlError
 
 COPIED_AT_ONCE = 4 << 20
@@ -138,17 +138,21 @@ class FileSystem(Protocol):
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name."""
 
-    def tree(self, uri: Uri) -> "dict[str, list[FileStatus]] | None":
+    def tree(self, uri: Uri) -> "dict[str, list[FileStatus]] | None":  # noqa: ARG002 - stores that list all at once use it
         """List everything below a directory at once: entries sorted by name, by the path of their directory.
 
-        None where the store lists one directory at a time.
+        None where the store lists one directory at a time, as most do.
         """
+        return None
 
     def identity(self, uri: Uri) -> Hashable:
-        """Return a key that is equal for two names of one directory (links may form cycles)."""
+        """Return a key that is equal for two names of one directory (links may form cycles): the path where there are no links."""
+        return str(uri)
 
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file, fewer if it has fewer."""
+        with closing(self.open(uri)) as source:
+            return read_bytes(source, 0, min(limit, source.size()))
 
     def open(self, uri: Uri) -> ByteSource:
         """Open a file for ranged reads."""

@@ -5,7 +5,7 @@ Name nodes of an HDFS, by Hadoop's configuration (HADOOP_CONF_DIR, else HADOOP_H
 
 import os
 import secrets
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from kaudit.source.bytes import RemoteFile, nothing_held
 from kaudit.source.filesystem import (
     COPIED_AT_ONCE,
     FileStatus,
+    WritableFileSystem,
     answer_seconds,
     answered,
     as_os_errors,
@@ -54,7 +55,7 @@ def _settings() -> Mapping[str, str]:
     return found
 
 
-class HdfsFileSystem:
+class HdfsFileSystem(WritableFileSystem):
     """One HDFS, by its name node's authority; an empty one is fs.defaultFS of core-site.xml (HADOOP_CONF_DIR)."""
 
     is_remote = True
@@ -72,18 +73,6 @@ class HdfsFileSystem:
         """List a directory, sorted by name, with sizes: one question to the name node."""
         listed = _asked(str(uri), lambda: list(self._client.list_status(uri.path)))
         return sorted(map(_entry, listed), key=lambda entry: entry.name)
-
-    def tree(self, uri: Uri) -> None:
-        """Return None: the name node lists one directory at a time."""
-
-    def identity(self, uri: Uri) -> Hashable:
-        """Return the path: HDFS has no links between directories."""
-        return str(uri)
-
-    def read_start(self, uri: Uri, limit: int) -> bytes:
-        """Return the first `limit` bytes of a file."""
-        reader = _asked(str(uri), lambda: self._client.read(uri.path))
-        return _read(str(uri), reader, 0, min(limit, len(reader)))
 
     def open(self, uri: Uri) -> RemoteFile:
         """Open a file for ranged reads: of the blocks known now."""

@@ -13,11 +13,11 @@ from typing import IO, BinaryIO
 
 from kaudit.model.limits import DIRECTORY_ENTRIES, DOCUMENT_BYTES
 from kaudit.source.bytes import LocalFile, naming_owner, open_regular
-from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
+from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, WritableFileSystem
 from kaudit.source.uri import STDIN, Uri
 
 
-class LocalFileSystem:
+class LocalFileSystem(WritableFileSystem):
     """Directories and files the operating system opens. Symbolic links are followed."""
 
     is_remote = False
@@ -48,9 +48,6 @@ class LocalFileSystem:
         if is_longer:
             raise OSError(errno.EFBIG, f"more than {DIRECTORY_ENTRIES} files in one directory", uri.path)
         return sorted(entries, key=lambda entry: entry.name)
-
-    def tree(self, uri: Uri) -> None:
-        """Return None: the operating system lists one directory at a time."""
 
     def identity(self, uri: Uri) -> Hashable:
         """Return device and inode."""

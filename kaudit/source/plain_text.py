@@ -5,7 +5,7 @@ from bisect import bisect_right
 from typing import Final
 
 from kaudit.formats.plain_text.forms import PLAIN, TextForm, form_of, plain_block
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 
 _BLOCK_BYTES: Final = 1 << 20
 _PROBE_BYTES: Final = 1 << 16
@@ -74,11 +74,9 @@ class PlainText:
 
     def _read(self, position: int) -> bytes:
         """Return whole lines from here on, or a part of a line that is longer than a block."""
-        buffer = bytearray(_BLOCK_BYTES)
-        count = self._source.read_into(position, memoryview(buffer))
-        data = bytes(buffer[:count])
-        if count < _BLOCK_BYTES:
-            return data[: count // self._form.unit * self._form.unit]
+        data = read_bytes(self._source, position, _BLOCK_BYTES)
+        if len(data) < _BLOCK_BYTES:
+            return data[: len(data) // self._form.unit * self._form.unit]
         if self._form.objects is not None and (end := self._form.objects.end_of(data)):
             return data[:end]
         mark = self._form.encoded_line_end
@@ -90,6 +88,5 @@ class PlainText:
 
 def plain_text(source: ByteSource, start: re.Pattern[bytes]) -> tuple[ByteSource, TextForm]:
     """Return a text as plain text, which reads the source, and the form that it has there; `start` as `form_of` takes it."""
-    buffer = bytearray(_PROBE_BYTES)
-    form = form_of(bytes(buffer[: source.read_into(0, memoryview(buffer))]), start)
+    form = form_of(read_bytes(source, 0, _PROBE_BYTES), start)
     return (source if form == PLAIN else PlainText(source, form)), form

@@ -2,14 +2,14 @@
 
 import errno
 import os
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from pyarrow import fs
 
 from kaudit.source.bytes import RemoteFile
-from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, as_os_errors, connect_seconds
+from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, WritableFileSystem, as_os_errors, connect_seconds
 from kaudit.source.uri import Uri, UrlError
 
 _DENIED = "ACCESS_DENIED"
@@ -18,7 +18,7 @@ ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
-class S3FileSystem:
+class S3FileSystem(WritableFileSystem):
     """Reads and writes one bucket. Credentials come from the environment, a profile, or the machine's role, as AWS' own tools do.
 
     AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL name another store than Amazon's.
@@ -64,10 +64,6 @@ class S3FileSystem:
         for entries in found.values():
             entries.sort(key=lambda entry: entry.name)
         return found
-
-    def identity(self, uri: Uri) -> Hashable:
-        """Return the path: S3 has no links."""
-        return str(uri)
 
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of an object."""

@@ -5,7 +5,7 @@ X.rsm-manifest says where each lies (kaudit.formats.sidefiles.segment_manifest);
 
 import errno
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,7 @@ from kaudit.formats.sidefiles.segment_manifest import Chunk, SegmentManifest, pa
 from kaudit.installation import install_command
 from kaudit.model.limits import MANIFEST_BYTES, UNPACKED_BYTES
 from kaudit.source.archives.parts import FilePart
-from kaudit.source.bytes import ByteSource, HeldBytes, announce
+from kaudit.source.bytes import ByteSource, HeldBytes, announce, read_bytes
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT
 from kaudit.source.filesystem import FileStatus, FileSystem
 from kaudit.source.layout import Unreadable
@@ -84,7 +84,7 @@ def index_files(base_offset: int, manifest: SegmentManifest) -> Mapping[str, tup
     return {name: (found.position, found.size) for name, found in named.items() if found is not None}
 
 
-class SegmentObject:
+class SegmentObject(FileSystem):
     """What one object of a segment holds, as a file system: a file for the log, a directory for the indexes."""
 
     is_remote = False
@@ -116,19 +116,6 @@ class SegmentObject:
             raise FileNotFoundError(errno.ENOENT, "no such directory in the object", str(uri))
         return [self.status(uri / name) for name in sorted(index_files(self._base_offset, self.manifest))]
 
-    def tree(self, uri: Uri) -> None:
-        """Return None: there is one directory."""
-
-    def identity(self, uri: Uri) -> Hashable:
-        """Return the path: objects have no links."""
-        return str(uri)
-
-    def read_start(self, uri: Uri, limit: int) -> bytes:
-        """Return the first `limit` bytes of a file."""
-        with closing(self.open(uri)) as source:
-            data = bytearray(min(limit, source.size()))
-            return bytes(data[: source.read_into(0, memoryview(data))])
-
     def open(self, uri: Uri, key_files: Sequence[str] = ()) -> ByteSource:
         """Open the segment, or one of its indexes, with the private keys in these files. Raises OSError where it is encrypted and none is its."""
         key = self._key(key_files)
@@ -139,10 +126,9 @@ class SegmentObject:
         if key is None or not size:
             return part
         with closing(part):
-            data = bytearray(min(size, UNPACKED_BYTES))
-            count = part.read_into(0, memoryview(data))
+            data = read_bytes(part, 0, min(size, UNPACKED_BYTES))
         try:
-            return HeldBytes(memoryview(key.decrypted(bytes(data[:count]))))
+            return HeldBytes(memoryview(key.decrypted(data)))
         except WireError as error:
             where = f"bytes {position:,} to {position + size:,} of the object"
             raise OSError(errno.EIO, f"{where} cannot be decrypted: {error.detail}", str(uri)) from None
@@ -249,9 +235,8 @@ class ChunkedSegment:
     def _content(self, chunk: Chunk) -> bytes:
         """Return the bytes of a chunk. Raises WireError where the object's are not those, OSError where it cannot be read."""
         size = min(chunk.object_size, max(self._source.size() - chunk.object_start, 0))
-        data = bytearray(size)
-        found = self._source.read_into(chunk.object_start, memoryview(data)) if size else 0
-        return decoded_chunk(bytes(data[:found]), chunk, compressed=self._compressed, key=self._key)
+        data = read_bytes(self._source, chunk.object_start, size) if size else b""
+        return decoded_chunk(data, chunk, compressed=self._compressed, key=self._key)
 
 
 def decoded_chunk(data: bytes, chunk: Chunk, *, compressed: bool, key: "DataKey | None" = None) -> bytes:

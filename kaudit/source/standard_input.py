@@ -4,19 +4,18 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Hashable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from functools import cache
 from multiprocessing import parent_process
 from tempfile import TemporaryFile
 
 from kaudit.model.limits import STANDARD_INPUT_BYTES
 from kaudit.source.bytes import LocalFile
-from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus
+from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, FileSystem
 from kaudit.source.uri import Uri
 
 
-class StandardInput:
+class StandardInput(FileSystem):
     """What comes on standard input, read once: a file is read in place, a pipe is copied to a temporary file without a name.
 
     Processes that are forked later read the same; others cannot.
@@ -37,19 +36,6 @@ class StandardInput:
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """Raise NotADirectoryError."""
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(uri))
-
-    def tree(self, uri: Uri) -> None:
-        """Return None: there is nothing below."""
-
-    def identity(self, uri: Uri) -> Hashable:
-        """Return its name: there is one."""
-        return str(uri)
-
-    def read_start(self, uri: Uri, limit: int) -> bytes:
-        """Return the first `limit` bytes."""
-        with closing(self.open(uri)) as source:
-            head = bytearray(min(limit, source.size()))
-            return bytes(head[: source.read_into(0, memoryview(head))])
 
     def open(self, uri: Uri) -> LocalFile:  # noqa: ARG002 - as every file system
         """Open it for ranged reads."""

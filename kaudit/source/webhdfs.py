@@ -4,20 +4,20 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from kaudit.source.bytes import RemoteFile, nothing_held
-from kaudit.source.filesystem import FileStatus, require_listener
+from kaudit.source.filesystem import FileStatus, FileSystem, require_listener
 from kaudit.source.uri import Uri
 
 _TIMEOUT_SECONDS = 60
 _NOT_FOUND = 404
 
 
-class WebHdfsFileSystem:
+class WebHdfsFileSystem(FileSystem):
     """One name node's REST interface; `authority` is its HTTP address. HADOOP_USER_NAME is the user."""
 
     is_remote = True
@@ -35,13 +35,6 @@ class WebHdfsFileSystem:
         """List a directory, sorted by name, with sizes."""
         found = self._ask(uri, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         return sorted((_entry(status, str(status["pathSuffix"])) for status in found), key=lambda entry: entry.name)
-
-    def tree(self, uri: Uri) -> None:
-        """Return None: the name node lists one directory at a time."""
-
-    def identity(self, uri: Uri) -> Hashable:
-        """Return the path: HDFS has no links between directories."""
-        return str(uri)
 
     def read_start(self, uri: Uri, limit: int) -> bytes:
         """Return the first `limit` bytes of a file."""

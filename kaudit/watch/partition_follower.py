@@ -22,7 +22,7 @@ from kaudit.reading.chunk_plan import ChunkSpec, OpenSource
 from kaudit.reading.chunk_reader import CHUNK_BATCHES, CHUNK_BYTES, read_chunk
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.unread_segments import Failure, failure
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 from kaudit.source.kafka.fetched_segment import RemovedByRetentionError
 from kaudit.source.layout import PartitionDirectory, SegmentFile
 
@@ -166,13 +166,11 @@ class PartitionFollower:
 
     def _holds_mark(self, file: SegmentFile) -> bool:
         mark = self.mark
-        found = bytearray(len(mark.head))
         try:
             with closing(self._open_file(file)) as source:
-                source.read_into(mark.head_position, memoryview(found))
+                return read_bytes(source, mark.head_position, len(mark.head)) == mark.head
         except OSError:
             return True  # reading on reports the error
-        return found == mark.head
 
     def _grow(self, job: Job) -> None:
         """Take the partition as it is now; deleted segments keep their numbers."""
@@ -267,9 +265,7 @@ class PartitionFollower:
         mark = self.mark
         mark.position = min([*self._tail_damage, rows.read_to])
         if rows.last_position >= 0:
-            head = bytearray(HEADER_SIZE)
-            count = source.read_into(rows.last_position, memoryview(head))
-            mark.head, mark.head_position = bytes(head[:count]), rows.last_position
+            mark.head, mark.head_position = read_bytes(source, rows.last_position, HEADER_SIZE), rows.last_position
 
     def _read_in_order(self) -> None:
         """Read from front to back, as batches are out of order.

@@ -175,7 +175,7 @@ def test_the_keyboard_reaches_everything(open_page, written_page):
 def test_text_from_a_log_is_text(open_page, tmp_path):
     """Markup, a script's end, an escape sequence and a bidi override in every name of a result."""
     file = tmp_path / "hostile.html"
-    pieces = FORMATS["html"].scan(results.hostile(), RenderOptions())
+    pieces = FORMATS["html"].render("scan", results.hostile(), RenderOptions())
     assert not isinstance(pieces, Tables)
     file.write_text("".join(pieces), encoding="utf-8")
     page = open_page(file).page

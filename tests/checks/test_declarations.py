@@ -12,8 +12,7 @@ from kaudit.checks.pages import listing
 from kaudit.checks.registry import CHECKS
 from kaudit.histories.explain import EXPLAINED, findings_of_leader
 from kaudit.model.finding import Severity
-from kaudit.simulate.scenario.reading import parse_document
-from kaudit.simulate.scenario.shipped import scenario_text
+from kaudit.simulate.scenario.reading import parse_document, scenario_text
 from kaudit.simulate.search.schedule import schedule_of
 
 SCHEDULES = Path(__file__).with_name("schedules")

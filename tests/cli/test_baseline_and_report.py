@@ -232,7 +232,7 @@ def test_a_saved_scan_with_anything_anywhere_is_refused_or_rendered(engine, kaud
                 outcomes["refused"] += 1
                 continue
             for name in ("table", "json", "junit"):
-                assert FORMATS[name].scan(saved.result, RenderOptions(run=saved.run)), (path, odd, name)
+                assert FORMATS[name].render("scan", saved.result, RenderOptions(run=saved.run)), (path, odd, name)
             outcomes["rendered"] += 1
     assert min(outcomes["refused"], outcomes["rendered"]) > 100
 

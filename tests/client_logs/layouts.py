@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kaudit.formats.application_log.patterns import Pattern, read_pattern_file
+from kaudit.formats.application_log.patterns import Pattern, read_patterns
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import Origin
 
@@ -298,7 +298,7 @@ UNTIMED: Final = frozenset(
 @cache
 def other_events(program: str) -> Mapping[str, set[str]]:
     """Return the layouts in which the example of a program's pattern does not give the same event, by the pattern's id, if any."""
-    found = {pattern.id: _with_another_event(pattern) for pattern in read_pattern_file(program).patterns}
+    found = {pattern.id: _with_another_event(pattern) for pattern in read_patterns(program)}
     return {name: layouts for name, layouts in found.items() if layouts}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kaudit.broker.releases.version import Version
-from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_patterns
 from tests.client_logs.layouts import LAYOUTS, other_events
 from tests.client_logs.recorded_messages import recorded_releases
 
@@ -17,7 +17,7 @@ def patterns() -> Iterator[Pattern]:
     """Yield the patterns of all programs."""
     for programs in PROGRAMS.values():
         for program in programs:
-            yield from read_pattern_file(program).patterns
+            yield from read_patterns(program)
 
 
 def tables() -> str:
@@ -27,9 +27,7 @@ def tables() -> str:
 
 def _table(program: str) -> str:
     layouts = LAYOUTS[program]
-    rows = "\n".join(
-        _row(pattern) for pattern in sorted(read_pattern_file(program).patterns, key=lambda pattern: pattern.event)
-    )
+    rows = "\n".join(_row(pattern) for pattern in sorted(read_patterns(program), key=lambda pattern: pattern.event))
     return (
         f"### {program}\nLayouts: {', '.join(layouts)}.\n\n"
         f"| event | message | since | until | recorded from | layouts | source |\n|---|---|---|---|---|---|---|\n{rows}\n"

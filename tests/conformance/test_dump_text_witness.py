@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.audits.producer_ids.metadata_log import read_metadata_log
+from kaudit.audits.producer_ids.block_sources import read_metadata_log
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions

@@ -2,10 +2,10 @@
 
 import pytest
 
+from kaudit.engines.fingerprints import verify_report
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.replicas import diff, layout_of, name_replicas
-from kaudit.engines.verification import verify_report
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.fingerprint import VerificationOutcome
 from kaudit.model.replicas import Replica

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from kaudit.audits.records import noted, reading
+from kaudit.audits.records import reading
+from kaudit.audits.records.spill import Spill
+from kaudit.diff.records import assembly, bucket
 from kaudit.engines import record_ledger as engine
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
@@ -27,16 +29,20 @@ Ledger = tuple[dict[str, object], list[Any]]
 @pytest.fixture
 def sides(tmp_path):
     """Two sides of four partitions each; the target lacks a record in every one."""
+    return written(tmp_path)
+
+
+def written(root: Path, times: int = 1) -> Path:
+    """The sides; the target has each of its records so many times."""
     for partition in range(PARTITIONS):
-        for side, lost in (("a", -1), ("b", 5 + partition)):
+        for side, lost, copies in (("a", -1, 1), ("b", 5 + partition, times)):
             log = Log()
-            for number in range(40):
-                if number != lost:
-                    value = b"%d %d" % (partition, number)
-                    log.append([Record(number, b"key%d" % (number % 3), value, (), 1_000_000 + number)])
-            log.write(tmp_path / side / f"orders-{partition}")
-    (tmp_path / "held").mkdir()
-    return tmp_path
+            for number in (number for number in range(40) if number != lost for _ in range(copies)):
+                value = b"%d %d" % (partition, number)
+                log.append([Record(number, b"key%d" % (number % 3), value, (), 1_000_000 + number)])
+            log.write(root / side / f"orders-{partition}")
+    (root / "held").mkdir()
+    return root
 
 
 def ledger(root: Path, held: str | None = "held", **request: Any) -> Ledger:
@@ -74,25 +80,44 @@ def before_read(number: int, *, written: bool = False) -> Callable[[Callable[[],
                 read(*arguments)
             return die()
 
-        PATCHES.setattr(noted, "read_partition", dying)
+        PATCHES.setattr(engine, "read_partition", dying)
 
     return where
 
 
-def in_matching(die: Callable[[], None]) -> None:
-    PATCHES.setattr(engine, "match_bucket", lambda *_, **__: die())
+def in_matching(number: int, where: str) -> Callable[[Callable[[], None]], None]:
+    """Die at the `number`th bucket: before it is matched, when its rows are `written`, or when it is `noted` and its rows are there."""
+
+    def patch(die: Callable[[], None]) -> None:
+        match, left = bucket.match_bucket, iter(range(number))
+
+        def dying(*arguments: Any, **rest: Any) -> Any:
+            if next(left, None) is not None:
+                return match(*arguments, **rest)
+            if where == "before":
+                die()
+            found = match(*arguments, **rest)
+            if where == "written":
+                die()
+            PATCHES.setattr(Spill, "remove", lambda *_: die())
+            return found
+
+        PATCHES.setattr(engine, "match_bucket", dying)
+
+    return patch
 
 
-def counted(monkeypatch: Any) -> list[int]:
-    """The places of the partitions that are read from now on."""
+def counted(monkeypatch: Any, kind: str = "read") -> list[int]:
+    """The numbers of the work of a kind that is done from now on: of the partitions that are read."""
     found: list[int] = []
-    read = noted.read_noted
+    do = vars(engine)["do_noted"]
 
     def counting(task: Any, **rest: Any) -> Any:
-        found.append(task.index)
-        return read(task, **rest)
+        if task.kind == kind:
+            found.append(task.number)
+        return do(task, **rest)
 
-    monkeypatch.setattr(engine, "read_noted", counting)
+    monkeypatch.setattr(engine, "do_noted", counting)
     return found
 
 
@@ -117,9 +142,48 @@ def test_a_run_may_be_killed_again_and_again(sides, monkeypatch):
     assert read == [5, 6, 7]
 
 
-def test_a_run_killed_while_it_matched_begins_anew(sides, monkeypatch):
+@pytest.mark.parametrize("most_rows", [bucket.MOST_ROWS, 8], ids=["buckets", "split buckets"])
+@pytest.mark.parametrize("where", ["before", "written", "noted"])
+@pytest.mark.parametrize("number", [0, 1, 7, 9])
+def test_what_was_matched_is_not_matched_again(tmp_path, monkeypatch, number, where, most_rows):
+    """Eight buckets of all records, then eight of those that a side has twice."""
+    sides = written(tmp_path, times=2)
+    for change in (monkeypatch, PATCHES):
+        change.setattr(engine, "_BUCKET_BYTES", 1)
+        change.setattr(engine, "_MOST_BITS", 3)
+        change.setattr(bucket, "MOST_ROWS", most_rows)
+    kinds = "read", "single", "grouped"
+    counts = [counted(monkeypatch, kind) for kind in kinds]
     expected = ledger(sides, None)
-    killed(sides, in_matching)
+    _, *every = map(list, counts)
+    assert [len(numbers) >= 8 for numbers in every] == [True, True]
+    killed(sides, in_matching(number, where))
+    again = [counted(monkeypatch, kind) for kind in kinds]
+    assert ledger(sides) == expected
+    done = number + (where == "noted")
+    assert again == [[], every[0][min(done, 8) : 8], every[1][max(done - 8, 0) :]]
+    assert not list((sides / "held").iterdir())
+
+
+def test_a_run_killed_while_it_put_the_ledger_together_does_that_alone(sides, monkeypatch):
+    expected = ledger(sides, None)
+    killed(sides, lambda die: PATCHES.setattr(assembly, "sorted_rows", lambda *_: die()))
+    work = [counted(monkeypatch, kind) for kind in ("read", "single", "grouped")]
+    assert ledger(sides) == expected
+    assert work == [[], [], []]
+
+
+def test_a_run_killed_when_rows_were_used_up_begins_anew(sides, monkeypatch):
+    expected = ledger(sides, None)
+
+    def where(die: Callable[[], None]) -> None:
+        def use_up(placed: Spill, *_: Any) -> None:
+            placed.remove(placed.numbers()[0])
+            die()
+
+        PATCHES.setattr(assembly, "_order", use_up)
+
+    killed(sides, where)
     read = counted(monkeypatch)
     assert ledger(sides) == expected
     assert len(read) == 2 * PARTITIONS
@@ -164,7 +228,7 @@ def test_two_runs_of_one_comparison_do_not_share_a_place(sides):
             done.recv()
             return read(*arguments)
 
-        PATCHES.setattr(noted, "read_partition", slow)
+        PATCHES.setattr(engine, "read_partition", slow)
 
     def run() -> None:
         where(lambda: None)
@@ -181,7 +245,7 @@ def test_two_runs_of_one_comparison_do_not_share_a_place(sides):
 
 
 def test_an_error_leaves_nothing(sides, monkeypatch):
-    monkeypatch.setattr(engine, "read_noted", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("stop")))
+    monkeypatch.setattr(engine, "do_noted", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("stop")))
     with pytest.raises(RuntimeError):
         ledger(sides)
     assert not list((sides / "held").iterdir())

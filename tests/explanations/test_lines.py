@@ -2,9 +2,9 @@
 
 import pytest
 
+from kaudit.explanations.catalogue import meanings
 from kaudit.explanations.lines import LONGEST, read_pasted
-from kaudit.explanations.terms import meanings
-from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
 from kaudit.model.application_logs import LogEventKind
 
 BROKER = (
@@ -49,7 +49,7 @@ def test_events_that_cost_nothing_are_told_by_themselves():
 
 
 def examples():
-    return [(program, pattern) for programs in PROGRAMS.values() for program in programs for pattern in read_pattern_file(program).patterns]  # fmt: skip
+    return [(program, pattern) for programs in PROGRAMS.values() for program in programs for pattern in read_patterns(program)]  # fmt: skip
 
 
 def test_the_example_of_every_message_is_an_event_and_its_words_decide_whose_it_is():

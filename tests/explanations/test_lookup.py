@@ -7,9 +7,8 @@ import pytest
 from kaudit.bugs.registry import BUGS
 from kaudit.bugs.reports import reports
 from kaudit.checks.registry import CHECKS
-from kaudit.explanations.catalogue import Kind, entries
+from kaudit.explanations.catalogue import Kind, entries, terms
 from kaudit.explanations.lookup import MOST_RELATED, look_up, nearest, related
-from kaudit.explanations.terms import terms
 
 
 def ids(asked: str) -> list[str]:

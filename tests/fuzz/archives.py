@@ -15,8 +15,8 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.archives.decoders import read_bytes
 from kaudit.source.archives.filesystem import ArchiveFileSystem
+from kaudit.source.bytes import read_bytes
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.uri import Uri
 from tests import logs

@@ -9,7 +9,7 @@ from typing import Literal
 
 import crc32c
 
-from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
 from kaudit.report.json_documents import pretty, scan_document
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results
@@ -212,7 +212,7 @@ def server_logs(random: Random) -> bytes:
 @cache
 def _examples(program: Literal["server", "client"]) -> list[str]:
     """Every line that patterns of this program's logs are for."""
-    return [pattern.example for name in PROGRAMS[program] for pattern in read_pattern_file(name).patterns]
+    return [pattern.example for name in PROGRAMS[program] for pattern in read_patterns(name)]
 
 
 def _changed_line(random: Random, line: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import zstandard
 
-from kaudit.formats.application_log.patterns import PROGRAMS, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
 from kaudit.reading.chunk_codec import pack_chunk
 from kaudit.reading.chunk_plan import ChunkSpec
 from kaudit.reading.chunk_reader import read_chunk
@@ -402,10 +402,7 @@ def printed_records() -> list[bytes]:
 def application_logs() -> list[bytes]:
     """Entries of every program, some with a stack trace, some as collectors keep them."""
     examples = [
-        pattern.example
-        for programs in PROGRAMS.values()
-        for name in programs
-        for pattern in read_pattern_file(name).patterns
+        pattern.example for programs in PROGRAMS.values() for name in programs for pattern in read_patterns(name)
     ]
     trace = "\tat kafka.server.ReplicaManager.appendToLocalLog(ReplicaManager.scala:1400)\n"
     logs = ["\n".join(examples[at : at + 5]) + f"\n{trace}" for at in range(0, len(examples), 25)]

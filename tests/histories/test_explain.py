@@ -13,7 +13,7 @@ from kaudit.histories import explain
 from kaudit.histories.explain import CAUSES, EXPLAINED, trace_of
 from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
-from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.scenario.reading import shipped
 from tests.logs import Log, data
 
 TRIES = "30"

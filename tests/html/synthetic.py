@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kaudit.model.finding import Explanation
 from kaudit.report.html.columns import COARSE, Origins, fitted
 from kaudit.report.html.document import REPORT_SCRIPTS, REPORT_STYLES, document
 from kaudit.report.html.page_model import (
@@ -12,7 +13,6 @@ from kaudit.report.html.page_model import (
     SCHEMA,
     CheckCount,
     Counts,
-    ExplanationRow,
     FindingRow,
     HeatCell,
     HeatRow,
@@ -117,7 +117,7 @@ def page(
         chosen = np.array([int(finding.producer_id or 0) - _BASE_ID for finding in own], dtype=np.int64)
         ended = np.flatnonzero(held["transactions"]["outcome"])
         shown = fitted(Lanes(held, ended), Origins(), budget * 3 // 4 // partitions, np.sort(about), chosen)
-        columns.append((columns_id(index), shown.packed.text))
+        columns.append((columns_id(index), shown.text))
         end = int(held["runs"]["last_offset"].max(initial=-1)) + 2
         names = [f"txn-{number}" for number in range(-(-producers // 3))]
         rows.append(_partition(index, producers, end, held, shown, names))
@@ -200,12 +200,12 @@ def _partition(index, producers, end, held, shown, names) -> PartitionRow:
         offsets=None,
         columns=PackedColumns(
             columns_id(index),
-            len(shown.packed.data),
+            len(shown.data),
             str(_BASE_OFFSET),
             str(START_MS),
             str(_BASE_ID),
             names,
-            dict(shown.packed.tables),
+            shown.tables,
             runs=len(held["runs"]["lane"]),
             lanes=producers,
             runs_merged=shown.runs_merged,
@@ -266,13 +266,13 @@ def _finding(index, number, run, held) -> FindingRow:
             ("last_offset", last),
         ],
         explanations=[
-            ExplanationRow(
+            Explanation(
                 "the client sent the batch again after a timeout",
                 ["the crc is equal"],
                 ["no leader change"],
                 innocent=False,
             ),
-            ExplanationRow("the log was copied while it was written", [], [], innocent=True),
+            Explanation("the log was copied while it was written", [], [], innocent=True),
         ],
         next=[f"kaudit timeline --topic orders --partition 0 --producer-id {producer_id} logs"],
         doc=f"{name}: kaudit explain {code}",

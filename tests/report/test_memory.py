@@ -14,7 +14,7 @@ from tests import scan_results
 def test_json_is_written_a_finding_at_a_time(name):
     finding = scan_results.old_duplicate()
     result = scan_results.scan_result(*(replace(finding, offset=number) for number in range(2000)))
-    pieces = FORMATS[name].scan(result, RenderOptions(findings_of_check=None))
+    pieces = FORMATS[name].render("scan", result, RenderOptions(findings_of_check=None))
     assert not isinstance(pieces, Tables)
     tracemalloc.start()
     written = sum(map(len, pieces))

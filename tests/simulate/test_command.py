@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kaudit.cli.app import run
-from kaudit.simulate.scenario.shipped import ORDER, scenario_text
+from kaudit.simulate.scenario.reading import ORDER, scenario_text
 
 SOUND = scenario_text("five-in-flight")
 

@@ -8,8 +8,7 @@ from kaudit.broker.broker import Broker
 from kaudit.replay.session import Session
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.reading import parse_scenario
-from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.scenario.reading import parse_scenario, shipped
 from kaudit.simulate.simulation import Simulation
 from tests.simulate.schedules import drawn_scenario
 from tests.simulate.test_scenarios import disagreements

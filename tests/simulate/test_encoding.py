@@ -8,7 +8,7 @@ from kaudit.formats.internal_topics.transaction_state import parse_transaction_r
 from kaudit.formats.log.control import parse_marker
 from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot, producer_snapshot
 from kaudit.model.side_files import SnapshotEntry
-from kaudit.simulate.encode import record_batch, transaction_state
+from kaudit.simulate import encoding
 from tests import logs
 from tests.formats import encoders
 
@@ -20,10 +20,10 @@ def test_varints_are_zigzag(value):
 
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 300])
 def test_a_batch_is_the_one_an_independent_encoder_writes(count):
-    records = [record_batch.record(delta, delta * 7, b"%d" % delta, b"v" * (delta % 90)) for delta in range(count)]
+    records = [encoding.record(delta, delta * 7, b"%d" % delta, b"v" * (delta % 90)) for delta in range(count)]
     other = [encoders.record(delta, delta * 7, b"%d" % delta, b"v" * (delta % 90)) for delta in range(count)]
     assert records == other
-    sent = record_batch.batch(records, (7, 3, 2**31 - 5), (1000, 1000 + 7 * count), transactional=True)
+    sent = encoding.batch(records, (7, 3, 2**31 - 5), (1000, 1000 + 7 * count), transactional=True)
     expected = encoders.batch(
         other,
         base_offset=912,
@@ -35,21 +35,21 @@ def test_a_batch_is_the_one_an_independent_encoder_writes(count):
         base_sequence=2**31 - 5,
         leader_epoch=4,
     )
-    assert record_batch.placed(sent, 912, 4) == expected
+    assert encoding.placed(sent, 912, 4) == expected
 
 
 @pytest.mark.parametrize("size", [4079, 4080, 4095, 4096, 4097])
 def test_a_record_of_thousands_of_bytes(size):
-    assert record_batch.record(size, size, None, b"v" * size) == encoders.record(size, size, None, b"v" * size)
+    assert encoding.record(size, size, None, b"v" * size) == encoders.record(size, size, None, b"v" * size)
 
 
 def test_records_without_key_or_value():
-    assert record_batch.record(0, 0, None, None) == encoders.record(0, 0, None, None)
+    assert encoding.record(0, 0, None, None) == encoders.record(0, 0, None, None)
 
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_markers(commit):
-    written = record_batch.marker(9, 2, 5, 1234, commit=commit)
+    written = encoding.marker(9, 2, 5, 1234, commit=commit)
     assert written == logs.marker(9, 2, commit=commit, coordinator_epoch=5, timestamp=1234, leader_epoch=-1).encode()
     parsed = parse_marker(written)
     assert parsed is not None
@@ -66,9 +66,9 @@ def test_snapshots_are_read_back():
 @pytest.mark.parametrize("flexible", [True, False])
 @pytest.mark.parametrize("partitions", [(), (("a", 0),), (("a", 3), ("b", 0), ("a", 1))])
 def test_coordinator_records_are_read_back(flexible, partitions):
-    value = transaction_state.TransactionValue(7, 3, 60000, 1, partitions, 1000, 900, 2)
-    body = transaction_state.flexible_value(value) if flexible else transaction_state.fixed_value(value)
-    parsed = parse_transaction_record(transaction_state.key("täx"), body)
+    value = encoding.TransactionValue(7, 3, 60000, 1, partitions, 1000, 900, 2)
+    body = encoding.flexible_value(value) if flexible else encoding.fixed_value(value)
+    parsed = parse_transaction_record(encoding.key("täx"), body)
     assert parsed.transactional_id == "täx"
     read = parsed.value
     assert read is not None

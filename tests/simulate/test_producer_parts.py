@@ -66,11 +66,11 @@ class TestAccumulator:
         assert accumulator.append(KEY, PAYLOAD, 0, 0, 0)  # a new batch wakes the sender
         assert not accumulator.append(KEY, PAYLOAD, 1, 0, 1)
         assert accumulator.ready({KEY: 1}, 1, flush=False) == ([], 4, False)
-        assert accumulator.ready({KEY: 1}, 5, flush=False).nodes == [1]
-        assert accumulator.ready({KEY: 1}, 1, flush=True).nodes == [1]
+        assert accumulator.ready({KEY: 1}, 5, flush=False)[0] == [1]
+        assert accumulator.ready({KEY: 1}, 1, flush=True)[0] == [1]
         for number in range(2, 30):
             accumulator.append(KEY, PAYLOAD, number, 0, 1)
-        assert accumulator.ready({KEY: 1}, 1, flush=False).nodes == [1]
+        assert accumulator.ready({KEY: 1}, 1, flush=False)[0] == [1]
 
     def test_without_a_leader_nothing_is_ready(self):
         accumulator = RecordAccumulator(config(), Random(1))
@@ -98,7 +98,7 @@ class TestAccumulator:
             accumulator = RecordAccumulator(config(batch_size=limit), Random(1))
             assert [accumulator.append(KEY, PAYLOAD, 0, 0, 0) for _ in range(3)] == woken
             assert [one.record_count for one in accumulator.queues[KEY]] == [2, 1]
-            assert accumulator.ready({KEY: 1}, 0, flush=False).nodes == [1]
+            assert accumulator.ready({KEY: 1}, 0, flush=False)[0] == [1]
 
     @pytest.mark.parametrize(("client", "at_once"), [("java 3.6.2", False), ("java 3.7.0", True), ("current", True)])
     def test_a_batch_that_failed_waits_unless_its_partition_has_another_leader_by_now(self, client, at_once):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from benchmarks.dump_log import dump_log_command
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.scenario.reading import shipped
 from kaudit.simulate.simulation import Simulation
 from tests.simulate.kafka_broker import RealBroker, Wire, kafka_jars
 

@@ -17,8 +17,7 @@ from kaudit.replay.session import Session
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.record_outcomes import Acknowledgement, DeliveryOutcome
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.reading import parse_scenario
-from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
+from kaudit.simulate.scenario.reading import ORDER, parse_scenario, scenario_text, shipped
 from kaudit.simulate.simulation import Simulation
 
 ROOT = Path(__file__).parents[2]
@@ -314,7 +313,7 @@ def test_the_replicas_are_the_same_in_the_end(name, tmp_path):
 
 _DIGEST = """
 import hashlib
-from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.scenario.reading import shipped
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.output.truth import Truth
 digest = hashlib.sha256()

@@ -13,8 +13,7 @@ import pytest
 from kaudit.cli.app import run
 from kaudit.cli.commands.simulate import OutcomeChoice
 from kaudit.simulate.output.truth import OUTCOMES, SUMMARY, Truth
-from kaudit.simulate.scenario.reading import parse_document, parse_scenario
-from kaudit.simulate.scenario.shipped import ORDER, scenario_text
+from kaudit.simulate.scenario.reading import ORDER, parse_document, parse_scenario, scenario_text
 from kaudit.simulate.scenario.tables import scenario_toml
 from kaudit.simulate.search import search
 from kaudit.simulate.search.search import Search

@@ -3,8 +3,7 @@
 import pytest
 
 from kaudit.simulate.output.truth import SUMMARY, Truth
-from kaudit.simulate.scenario.reading import parse_scenario
-from kaudit.simulate.scenario.shipped import scenario_text
+from kaudit.simulate.scenario.reading import parse_scenario, scenario_text
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.sweep import SweepOutcome, Tally, sweep
 

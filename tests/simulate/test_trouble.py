@@ -13,7 +13,7 @@ from kaudit.model.finding import Severity
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.output.visibility import LOST
-from kaudit.simulate.scenario.shipped import ORDER, shipped
+from kaudit.simulate.scenario.reading import ORDER, shipped
 from kaudit.simulate.simulation import Simulation
 from tests.simulate.trouble import CUT_OFF, INVENTED, OTHER_BUMP, SENT_AGAIN, TRUE, trial_of, tried
 

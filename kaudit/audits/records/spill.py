@@ -142,11 +142,6 @@ class Spill(Struct, frozen=True):
                 while data := file.read(_READ_BYTES // size * size):
                     yield np.frombuffer(data, dtype=self.dtype)
 
-    def sizes(self) -> dict[str, int]:
-        """Return the files in the directory that this process has written, of any name, and their bytes."""
-        own = Path(self.directory).glob(f"*.{_writer(os.getpid())}")
-        return {path.name: path.stat().st_size for path in own}
-
     def remove(self, number: int) -> None:
         """Delete the rows of a number."""
         for path in self._files(number):
@@ -154,3 +149,8 @@ class Spill(Struct, frozen=True):
 
     def _files(self, number: int | str) -> list[Path]:
         return sorted(Path(self.directory).glob(f"{self.name}.{number}.*"))
+
+
+def sizes_written(directory: Path) -> dict[str, int]:
+    """Return the files in a directory that this process has written, of any name, and their bytes."""
+    return {path.name: path.stat().st_size for path in directory.glob(f"*.{_writer(os.getpid())}")}

@@ -5,8 +5,6 @@ from collections.abc import Set as AbstractSet
 from itertools import combinations, pairwise
 from typing import TypeVar
 
-from msgspec import Struct
-
 from kaudit.audits.replicas.compare import Columns, PairCompare, batch_at
 from kaudit.audits.replicas.gaps import Held, replica_gaps
 from kaudit.audits.replicas.replica_reader import ReplicaReader
@@ -32,16 +30,9 @@ Pair = tuple[str, str]
 _T = TypeVar("_T")
 
 
-class Divergence(Struct, frozen=True):
-    """Where two replicas first differ, with their batches there; a batch of an earlier window is left out."""
-
-    offset: int
-    batches: Mapping[str, ReplicaBatch]
-
-
 def read_side_by_side(
     readers: Mapping[str, ReplicaReader], agreeing: AbstractSet[str], *, compacted: bool
-) -> tuple[dict[Pair, Divergence], dict[str, ReplicaBatch]]:
+) -> tuple[dict[Pair, Difference], dict[str, ReplicaBatch]]:
     """Read all replicas to their ends; return where each pair diverges, and each replica's last batch before that.
 
     Divergence among the replicas `agreeing` decides on the last batch. Memory is one window per replica: a window ends where the
@@ -49,7 +40,7 @@ def read_side_by_side(
     """
     names = list(readers)
     pairs = {pair: PairCompare(compacted) for pair in combinations(names, 2)}
-    diverged: dict[Pair, Divergence] = {}
+    diverged: dict[Pair, Difference] = {}
     last: dict[str, ReplicaBatch] = {}
     while True:
         for reader in readers.values():
@@ -70,7 +61,7 @@ def read_side_by_side(
                     for name, rows, index in zip(pair, (left, right), (conflict.left, conflict.right), strict=True)
                     if index is not None
                 }
-                diverged[pair] = Divergence(conflict.offset, found)
+                diverged[pair] = Difference(conflict.offset, found)
         first = min((at.offset for pair, at in diverged.items() if {*pair} <= agreeing), default=_NO_BOUND)
         _note_last(last, windows, first)
 
@@ -180,7 +171,7 @@ def _gaps(readers: Mapping[str, ReplicaReader], agreed: Mapping[Pair, int]) -> l
 def _relations(
     replicas: Sequence[str],
     reference: str,
-    diverged: Mapping[Pair, Divergence],
+    diverged: Mapping[Pair, Difference],
     gaps: Sequence[ReplicaGap],
     ends: Mapping[str, int],
 ) -> dict[str, Relation]:
@@ -200,7 +191,7 @@ def _relations(
 
 
 def copy_change(
-    broker_id: int, pair: Pair, divergence: Divergence | None, gaps: Sequence[ReplicaGap], ends: Mapping[str, int]
+    broker_id: int, pair: Pair, divergence: Difference | None, gaps: Sequence[ReplicaGap], ends: Mapping[str, int]
 ) -> CopyChange:
     """Return how the log changed from the earlier copy (the first of `pair`) to the later one."""
     earlier, later = pair
@@ -220,7 +211,7 @@ def copy_change(
     )
 
 
-def _difference(divergences: Iterable[Divergence | None], names: Sequence[str]) -> Difference | None:
+def _difference(divergences: Iterable[Difference | None], names: Sequence[str]) -> Difference | None:
     """Return the first of these divergences, with the batches there in the order of `names`."""
     known = [divergence for divergence in divergences if divergence is not None]
     if not known:
@@ -260,7 +251,7 @@ def _of_pair(pair: Pair, values: Mapping[Pair, _T]) -> _T | None:
     return values.get(pair, values.get((pair[1], pair[0])))
 
 
-def _agreed(pair: Pair, diverged: Mapping[Pair, Divergence], ends: Mapping[str, int]) -> int:
+def _agreed(pair: Pair, diverged: Mapping[Pair, Difference], ends: Mapping[str, int]) -> int:
     """Return the offset up to which two replicas hold the same."""
     divergence = diverged.get(pair)
     return divergence.offset if divergence is not None else min(ends[pair[0]], ends[pair[1]])

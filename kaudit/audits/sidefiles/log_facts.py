@@ -11,6 +11,7 @@ from kaudit.model.limits import SIDE_FILE_BYTES
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.rows import Rows
+from kaudit.source.bytes import read_bytes
 from kaudit.source.kafka.fetched_segment import Aborted
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.listing import failure
@@ -117,8 +118,7 @@ class SideFileReader(Struct):
                 if size > MAX_SIDE_FILE:
                     self.unreadable.append(Unreadable(file.path, f"side file of {size} bytes, more than is read"))
                     return None
-                buffer = bytearray(size)
-                return bytes(buffer[: source.read_into(0, memoryview(buffer))])
+                return read_bytes(source, 0, size)
         except FileNotFoundError:
             return None  # brokers delete and replace side files while we read
         except OSError as error:

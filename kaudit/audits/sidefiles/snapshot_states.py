@@ -25,6 +25,7 @@ from kaudit.model.side_files import SnapshotEntry
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.rows import Rows, pick
+from kaudit.source.bytes import read_bytes
 from kaudit.source.layout import PartitionDirectory, SegmentFile, Unreadable
 from kaudit.source.listing import failure
 from kaudit.source.schemes import open_segment
@@ -160,10 +161,9 @@ def entries_at(directory: PartitionDirectory, offset: int, files: SideFileReader
 def read_snapshot(file: SegmentFile, open_source: OpenSource) -> NDArray[Any] | None:
     """Return a snapshot's rows; None if it is corrupt, which is another check's business. Raises OSError."""
     with closing(open_source(file)) as source:
-        data = bytearray(min(source.size(), _MAX_SNAPSHOT))
-        size = source.read_into(0, memoryview(data))
+        data = read_bytes(source, 0, min(source.size(), _MAX_SNAPSHOT))
     try:
-        return parse_producer_snapshot(bytes(data[:size])).rows
+        return parse_producer_snapshot(data).rows
     except WireError:
         return None
 

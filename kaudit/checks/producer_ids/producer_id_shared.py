@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
-
 from kaudit.checks.check import BLOCKS_NOT_SCANNED, Evidence, Withdrawal, check, none_because, observers
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import SHARED_PRODUCER_ID
@@ -13,23 +11,14 @@ from kaudit.checks.sequences.first_sequences import sequence_restart
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.json_record import JsonRecord
 from kaudit.model.producer_patterns import Chain, SharedProducerId
 
 _REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequence_gap, sequence_restart)
 
 
-class _ChainEvidence(JsonRecord, frozen=True, gc=False):
-    first_offset: int
-    last_offset: int
-    first_sequence: int
-    last_sequence: int
-    batches: int
-
-
 class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False, rename={"copied_batches": "copies"}):
     rule: str
-    chains: Sequence[_ChainEvidence]
+    chains: Sequence[Chain]
     changes: int
     copied_batches: int
     rewritten: int
@@ -70,7 +59,7 @@ def _shared(context: Context, shared: SharedProducerId) -> Finding:
         producer_epoch=shared.producer_epoch,
         evidence=_Evidence(
             rule="one producer makes one chain of sequences: it may break, but does not alternate between two",
-            chains=[_chain_evidence(first), _chain_evidence(second)],
+            chains=[first, second],
             changes=writers.changes,
             copied_batches=writers.copies,
             rewritten=writers.rewritten,
@@ -94,7 +83,3 @@ def _explanations(grants: int) -> Sequence[Explanation]:
 
 def _chain_text(chain: Chain) -> str:
     return f"sequences {chain.first_sequence}..{chain.last_sequence} from offset {chain.first_offset}"
-
-
-def _chain_evidence(chain: Chain) -> _ChainEvidence:
-    return msgspec.convert(chain, _ChainEvidence, from_attributes=True)

@@ -100,7 +100,7 @@ def match_bucket(task: BucketTask, options: ScanOptions, open_source: OpenSource
 
 
 def matched(task: BucketTask) -> MatchedBucket:
-    """Match the rows of a bucket, write what became of each under its place, and remove them."""
+    """Match the rows of a bucket, and write what became of each under its place."""
     bounds = Bounds.empty(task.partitions), Bounds.empty(task.partitions)
     counted: list[Counted] = []
     _match(task, bounds, counted)
@@ -126,8 +126,6 @@ def _match(task: BucketTask, bounds: tuple[Bounds, Bounds], counted: list[Counte
         found = match_groups(*rows, task.begins)
         _include(bounds, rows, found)
     _write(task.sides, *rows, found)
-    source.remove(task.number)
-    target.remove(task.number)
 
 
 def _include(bounds: tuple[Bounds, Bounds], rows: tuple[Rows, Rows], found: Matched) -> None:
@@ -173,8 +171,6 @@ def _match_parts(task: BucketTask, bounds: tuple[Bounds, Bounds], counted: list[
         counts = [spill.size(task.number) for spill in task.spills]
         rows = next(part for spill in task.spills for part in spill.parts(task.number))
         counted.append(Counted(int(numbers_of(rows["place"][:1])[0]), *counts))
-        for spill in task.spills:
-            spill.remove(task.number)
         return
     spills = [replace(spill, name=f"{spill.name}-{task.number}") for spill in task.spills]
     shift, mask = np.uint64(64 - task.bits - _MORE_BITS), np.uint64((1 << _MORE_BITS) - 1)
@@ -187,11 +183,12 @@ def _match_parts(task: BucketTask, bounds: tuple[Bounds, Bounds], counted: list[
             known[known] = hot[at[known]] == identities[known]
             numbers[known] = (1 << _MORE_BITS) + at[known]
             part_of.append(numbers, rows)
-        spill.remove(task.number)
     names = ("source", "target") if task.begins is None else ("left_source", "left_target")
     sides = replace(task.sides, **dict(zip(names, spills, strict=True)))
     for number in sorted({number for spill in spills for number in spill.numbers()}):
         _match(replace(task, number=number, bits=task.bits + _MORE_BITS, sides=sides), bounds, counted)
+        for spill in spills:
+            spill.remove(number)
 
 
 def _frequent(task: BucketTask) -> Rows:

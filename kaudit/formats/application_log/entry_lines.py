@@ -39,16 +39,10 @@ def is_cut(line: bytes, width: int) -> bool:
     return len(line) == width and (line[-1:] not in b").]}:;\"'>" or line.endswith(_ELLIPSES))
 
 
-class _Wrapped(NamedTuple):
-    """How many pieces of lines follow a line without room for them, how many of those follow one as wide as any, and that width."""
-
-    pieces: int
-    full: int
-    width: int
-
-
-def _wrapped(lines: Lines, unknown: Collection[int], rows: Sequence[bytes]) -> _Wrapped | None:
+def _wrapped(lines: Lines, unknown: Collection[int], rows: Sequence[bytes]) -> tuple[int, int, int] | None:
     """Return how a terminal or a mail program wrapped the lines, None if they do not look wrapped.
+
+    That is how many pieces of lines follow a line without room for them, how many of those follow one as wide as any, and that width.
 
     They do if nearly all of the lines in no layout, `unknown` by index, come where the line before had no room for more. `rows`
     are the lines when they were wrapped, with or without what a collector put before them.
@@ -65,9 +59,7 @@ def _wrapped(lines: Lines, unknown: Collection[int], rows: Sequence[bytes]) -> _
     way = _Way(longest, b"", True)
     glues = [_glue(columns(rows[index - 1]), rows[index], way) for index in pieces]
     joined = len(pieces) - glues.count(None)
-    return (
-        _Wrapped(joined, glues.count(b""), longest) if joined >= _MIN_PIECES and joined * 5 >= len(pieces) * 4 else None
-    )
+    return (joined, glues.count(b""), longest) if joined >= _MIN_PIECES and joined * 5 >= len(pieces) * 4 else None
 
 
 class _Row(NamedTuple):
@@ -92,8 +84,8 @@ def rejoined(
     """
     wrapped = [(how, own) for own in rows if (how := _wrapped(lines, unknown, own)) is not None]
     ways = [
-        list(_entries(lines, unknown, own, _Way(how.width, full, traces)))
-        for how, own in sorted(wrapped, key=lambda pair: pair[0][:2], reverse=True)
+        list(_entries(lines, unknown, own, _Way(width, full, traces)))
+        for (_, _, width), own in sorted(wrapped, key=lambda pair: pair[0][:2], reverse=True)
         for full in (b"", b" ")
         for traces in (True, False)
     ]

@@ -168,19 +168,12 @@ def _compiled(text: str, end: str = "") -> str:
     return expression
 
 
-class PatternFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of patterns: those of one program."""
-
-    program: str
-    patterns: list[Pattern]
-
-
 @lru_cache(maxsize=8)
-def read_pattern_file(program: str) -> PatternFile:
+def read_patterns(program: str) -> list[Pattern]:
     """Read the patterns of one program."""
-    read = msgspec.convert(_toml(program.replace("-", "_")), PatternFile)
-    patterns = [msgspec.structs.replace(pattern, program=program) for pattern in read.patterns]
-    return msgspec.structs.replace(read, patterns=patterns)
+    document = _toml(program.replace("-", "_"))
+    patterns = msgspec.convert(document["patterns"], list[Pattern])
+    return [msgspec.structs.replace(pattern, program=document["program"]) for pattern in patterns]
 
 
 def _toml(name: str) -> dict[str, Any]:
@@ -197,7 +190,7 @@ class PatternSet:
     def __init__(self, origin: Origin) -> None:
         self._by_trigger: dict[str, list[Pattern]] = {trigger: [] for trigger in _toml("triggers")[origin]}
         for program in PROGRAMS[origin]:
-            for pattern in read_pattern_file(program).patterns:
+            for pattern in read_patterns(program):
                 self._by_trigger.setdefault(self._trigger_of(pattern), []).append(pattern)
         self.triggers: tuple[str, ...] = tuple(self._by_trigger)
 

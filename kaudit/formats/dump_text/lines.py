@@ -41,7 +41,8 @@ class DumpLines:
     """Turns lines into rows; holds back one row, which may go on in the next line, or may have to be found in several lines."""
 
     def __init__(self) -> None:
-        self._number = 0
+        self.number = 0
+        """Lines fed or skipped so far."""
         self._layouts: dict[bytes, list[Layout]] = {}
         # The row that may go on: the row, its lines so far and their bytes.
         self._held: DumpBatch | DumpRecord | None = None
@@ -55,7 +56,8 @@ class DumpLines:
         self._doubts = 0
         # A record was passed over: its text, too, goes on up to the next row.
         self._passed_over = False
-        self._swallowed = False
+        self.swallowed = False
+        """Whether since `kept` a line may have gone on with the text of a record that was passed over."""
         # What follows from the rows so far, None where nothing is known: offsets and the byte where the last batch ends.
         self._last_offset: int | None = None
         self._record_offset: int | None = None
@@ -67,57 +69,43 @@ class DumpLines:
         self._width: int | None = None
         # Bytes of the line in which the pairs of the held row end.
         self._first_piece = 0
-        self._saw_batch = False
-
-    @property
-    def number(self) -> int:
-        """Lines fed or skipped so far."""
-        return self._number
-
-    @property
-    def saw_batch(self) -> bool:
-        """Return whether a batch has been read, yielded or not."""
-        return self._saw_batch
-
-    @property
-    def swallowed(self) -> bool:
-        """Return whether since `kept` a line may have gone on with the text of a record that was passed over."""
-        return self._swallowed
+        self.saw_batch = False
+        """Whether a batch has been read, yielded or not."""
 
     def kept(self) -> "DumpLines":
         """Return a copy to go back to."""
         copied = copy(self)
         self._held_lines, self._begun, self._doubtful = list(self._held_lines), list(self._begun), list(self._doubtful)
-        self._swallowed = False
+        self.swallowed = False
         return copied
 
     def skip(self, block: DumpBatchColumns) -> None:
         """Count lines that were read elsewhere, the batches of a block; nothing is held back."""
         number = int(block.lines[-1])
-        after_records = self._passed_over or number - self._number > block.count
+        after_records = self._passed_over or number - self.number > block.count
         if after_records:
             base, last, position, _ = block.place(0)
             if not (self._continues(last if base is None else base, position) and block.is_gapless()):
-                self._swallowed = True
-        self._saw_batch, self._record_offset = True, None
+                self.swallowed = True
+        self.saw_batch, self._record_offset = True, None
         _, self._last_offset, position, size = block.place(-1)
         self._end = None if position is None or size is None else position + size
         self._in_line = self._in_line + block.count if block.is_gapless() else 0
-        self._number = number
+        self.number = number
         self._passed_over = False
 
     def feed(self, lines: Iterable[bytes]) -> Iterator[DumpRow]:
         """Yield the rows that are complete once these lines (without line feeds) are known."""
-        return self.feed_numbered(enumerate(lines, self._number + 1))
+        return self.feed_numbered(enumerate(lines, self.number + 1))
 
     def feed_numbered(self, lines: Iterable[_Line]) -> Iterator[DumpRow]:
         """Yield rows as `feed` does; lines whose numbers are left out were records that the caller does not want."""
         for number, line in lines:
-            if number - self._number > 1:
-                self._swallowed = self._swallowed or bool(self._doubtful or self._begun) or self._is_open()
+            if number - self.number > 1:
+                self.swallowed = self.swallowed or bool(self._doubtful or self._begun) or self._is_open()
                 yield from self.finish()
                 self._passed_over, self._record_offset = True, None
-            self._number = number
+            self.number = number
             if self._doubtful:
                 yield from self._read_ahead(number, line)
             elif self._begun:
@@ -136,7 +124,7 @@ class DumpLines:
         row = self._row(line, number)
         if self._passed_over:
             if row is None or isinstance(row, DumpCut) or not self._is_next(row):
-                self._swallowed = True
+                self.swallowed = True
             if row is None:
                 return
             self._passed_over = False
@@ -377,7 +365,7 @@ class DumpLines:
         if kind is DumpRecord:
             self._record_offset = known.get("offset", self._record_offset)
         elif kind is DumpBatch:
-            self._saw_batch = True
+            self.saw_batch = True
             base = known.get("base_offset", known.get("last_offset"))
             follows = self._last_offset is not None and self._continues(base, known.get("position"))
             self._in_line = self._in_line + 1 if follows else 0

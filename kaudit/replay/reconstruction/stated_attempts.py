@@ -9,7 +9,7 @@ from kaudit.audits.log_events.placement import Certainty, Placement, states_log_
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.broker.releases.version import RELEASES, Version
 from kaudit.broker.response import TopicPartition
-from kaudit.formats.application_log.patterns import read_pattern_file
+from kaudit.formats.application_log.patterns import read_patterns
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_LEADER_EPOCH
 from kaudit.model.sequence import subtract
@@ -22,7 +22,7 @@ _NO_TIME = -1
 
 def newest_writing(events: Iterable[LogEvent]) -> str:
     """Return the newest release that writes all these lines of brokers, else the newest of all."""
-    last = {pattern.id: pattern.until for pattern in read_pattern_file("server").patterns}
+    last = {pattern.id: pattern.until for pattern in read_patterns("server")}
     of_brokers = [last.get(one.pattern) for one in events if one.origin == "server"]
     ends = [Version.parse(until).line for until in of_brokers if until is not None]
     return str(max((one for one in RELEASES if not ends or one.line <= min(ends)), default=RELEASES[-1]))

@@ -110,20 +110,14 @@ def _least(column: Column) -> int:
     return int(column.min()) if len(column) else 0
 
 
-class Packed(Struct, frozen=True):
-    """Tables, their fields, and their bytes."""
+def pack(
+    tables: Mapping[str, Mapping[str, Column]],
+    origins: Origins = Origins(),  # noqa: B008 - immutable
+) -> tuple[dict[str, PackedTable], bytes]:
+    """Pack tables of int64 columns, shape (rows,) each; every table of TABLES and every field of it must be there.
 
-    tables: Mapping[str, PackedTable]
-    data: bytes
-
-    @property
-    def text(self) -> str:
-        """The bytes as they stand in the page: base64."""
-        return base64.b64encode(self.data).decode("ascii")
-
-
-def pack(tables: Mapping[str, Mapping[str, Column]], origins: Origins = Origins()) -> Packed:  # noqa: B008 - immutable
-    """Pack tables of int64 columns, shape (rows,) each; every table of TABLES and every field of it must be there."""
+    Return their fields, and their bytes.
+    """
     # planes are residues of a prediction, which is what this strategy is for
     deflate = zlib.compressobj(_LEVEL, strategy=zlib.Z_FILTERED)
     described: dict[str, PackedTable] = {}
@@ -135,7 +129,7 @@ def pack(tables: Mapping[str, Mapping[str, Column]], origins: Origins = Origins(
             fields.append(Field(name, encoding, width))
             parts.append(deflate.compress(planes))
         described[table] = PackedTable(len(columns[next(iter(encodings))]), fields)
-    return Packed(described, b"".join([*parts, deflate.flush()]))
+    return described, b"".join([*parts, deflate.flush()])
 
 
 def _prediction(name: str, encoding: Encoding, columns: Mapping[str, Column], origin: int) -> Column | int:
@@ -181,28 +175,34 @@ _SPREAD = np.uint32(2_654_435_769)
 class FittedTables(Struct, frozen=True):
     """Packed tables, and how many rows they leave out."""
 
-    packed: Packed
+    tables: dict[str, PackedTable]
+    data: bytes
     runs_merged: int
     lanes_left_out: int
     transactions_left_out: int
     markers_left_out: int
 
+    @property
+    def text(self) -> str:
+        """The bytes as they stand in the page: base64."""
+        return base64.b64encode(self.data).decode("ascii")
+
 
 def fitted(lanes: Lanes, origins: Origins, most_bytes: int, offsets: Column, producer_ids: Column) -> FittedTables:
     """Pack the tables into at most `most_bytes`; `offsets` (ascending) and `producer_ids` are those that findings are about."""
     whole = lanes.tables
-    packed = pack(whole, origins)
-    if len(packed.data) <= most_bytes:
-        return FittedTables(packed, 0, 0, 0, 0)
+    packed, data = pack(whole, origins)
+    if len(data) <= most_bytes:
+        return FittedTables(packed, data, 0, 0, 0, 0)
     share = 1.0
     while True:
-        share *= _SAFETY * most_bytes / len(packed.data)
+        share *= _SAFETY * most_bytes / len(data)
         tables, merged = _reduced(lanes, share, offsets, producer_ids)
-        packed = pack(tables, origins)
-        if len(packed.data) <= most_bytes or not _rows(tables["lanes"]):
+        packed, data = pack(tables, origins)
+        if len(data) <= most_bytes or not _rows(tables["lanes"]):
             break
     fewer = {name: _rows(whole[name]) - _rows(tables[name]) for name in whole}
-    return FittedTables(packed, merged, fewer["lanes"], fewer["transactions"], fewer["markers"])
+    return FittedTables(packed, data, merged, fewer["lanes"], fewer["transactions"], fewer["markers"])
 
 
 def _rows(columns: dict[str, Column]) -> int:

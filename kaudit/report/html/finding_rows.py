@@ -15,9 +15,9 @@ from kaudit.broker.releases.version import RELEASES
 from kaudit.checks.registry import CHECKS
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BatchEvidence, WindowBatch
-from kaudit.model.finding import Explanation, Finding
+from kaudit.model.finding import Finding
 from kaudit.model.json_record import json_value, rfc3339
-from kaudit.report.html.page_model import ExplanationRow, FindingRow, Int64, Table
+from kaudit.report.html.page_model import FindingRow, Int64, Table
 from kaudit.report.text.finding_block import evidence_table, known_bug_text, place_text
 from kaudit.report.text.formatting import timestamp_of
 from kaudit.results.costs import impact_text
@@ -72,7 +72,7 @@ def finding_row(
         ],
         state_before=before,
         state_after=after,
-        explanations=[_explanation(entry) for entry in finding.explanations],
+        explanations=list(finding.explanations),
         next=list(finding.next),
         doc=CHECKS[finding.code].summary if finding.code in CHECKS else "",
     )
@@ -116,10 +116,6 @@ def _fact(name: str, value: object) -> str:
     return (
         json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, Mapping | list | tuple) else str(value)
     )
-
-
-def _explanation(entry: Explanation) -> ExplanationRow:
-    return ExplanationRow(entry.cause, list(entry.speaks_for), list(entry.speaks_against), innocent=entry.innocent)
 
 
 def _states(finding: Finding, profile: Profile) -> tuple[Sequence[Fact], Sequence[Fact]]:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
+from kaudit.model.finding import Explanation
 from kaudit.report.console import visible
 
 Int64 = str
@@ -144,15 +145,6 @@ class Table(Struct, frozen=True):
     faulty: int | None = None
 
 
-class ExplanationRow(Struct, frozen=True):
-    """A possible cause, and what in this log speaks for and against it. `innocent`: then nothing is wrong."""
-
-    cause: str
-    speaks_for: Sequence[str]
-    speaks_against: Sequence[str]
-    innocent: bool
-
-
 class FindingRow(Struct, frozen=True):
     """One finding. `partition` is its index in the page's partitions, None for one of no partition or one left out.
 
@@ -186,7 +178,7 @@ class FindingRow(Struct, frozen=True):
     facts: Sequence[tuple[str, str]]
     state_before: Sequence[tuple[str, str]]
     state_after: Sequence[tuple[str, str]]
-    explanations: Sequence[ExplanationRow]
+    explanations: Sequence[Explanation]
     next: Sequence[str]
     doc: str
 

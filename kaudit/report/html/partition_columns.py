@@ -144,12 +144,12 @@ class PageWriter(Struct, frozen=True):
         )
         columns = PackedColumns(
             id="",
-            bytes=len(shown.packed.data),
+            bytes=len(shown.data),
             offset_origin=str(origins.offset),
             timestamp_origin=str(origins.timestamp),
             producer_id_origin=str(origins.producer_id),
             names=names,
-            tables=dict(shown.packed.tables),
+            tables=shown.tables,
             runs=runs,
             lanes=len(lanes.tables["lanes"]["name"]),
             runs_merged=shown.runs_merged,
@@ -157,7 +157,7 @@ class PageWriter(Struct, frozen=True):
             transactions_left_out=shown.transactions_left_out,
             markers_left_out=shown.markers_left_out,
         )
-        return columns, shown.packed.text
+        return columns, shown.text
 
     def _name(self, lanes: dict[str, Column], findings: Sequence[Finding], room: int) -> list[str]:
         """Fill in the lanes' names; return the names, as many as fit into `room` bytes."""

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kaudit.explanations.catalogue import Entry, entries
+from kaudit.explanations.catalogue import Entry, entries, meanings
 from kaudit.explanations.lines import LONGEST, PastedText, error_of
 from kaudit.explanations.lookup import related
-from kaudit.explanations.terms import meanings
 from kaudit.formats.protocol_errors import ProtocolError
 from kaudit.model.application_logs import LogEvent
 from kaudit.report.console import Console, Style, visible

@@ -16,9 +16,9 @@ from kaudit.broker.partition.truncation import truncation_offset
 from kaudit.broker.producer_state.append_result import AppendResult, Outcome
 from kaudit.broker.producer_state.producer_state_entry import MarkerBatch, ProducerStateEntry
 from kaudit.broker.response import TopicPartition
+from kaudit.simulate import encoding
 from kaudit.simulate.cluster.brokers import Brokers, RunContext
 from kaudit.simulate.cluster.replica_log import LogConfig, ReplicaLog, StoredBatch
-from kaudit.simulate.encode import record_batch
 from kaudit.simulate.producer_batch import ProducerBatch
 from kaudit.simulate.trace import Copy, EventKind, TraceEvent
 
@@ -228,7 +228,7 @@ class ReplicatedPartition:
         log = self.leader_log()
         result = log.memory.append_marker(marker)
         if result.outcome is Outcome.APPENDED:
-            data = record_batch.marker(
+            data = encoding.marker(
                 marker.producer_id,
                 marker.producer_epoch,
                 marker.coordinator_epoch,

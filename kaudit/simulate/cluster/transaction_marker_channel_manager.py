@@ -7,7 +7,6 @@ its leader, is sent again; until then its transaction is not complete (Transacti
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -22,14 +21,6 @@ from kaudit.simulate.cluster.partition import ReplicatedPartition
 _RETRY_MS = 100
 _REQUEST_TIMEOUT_MS = 30_000
 """request.timeout.ms of brokers."""
-
-
-class _LateMarker(NamedTuple):
-    """A marker that has to be sent again, with the transaction it is of."""
-
-    key: TopicPartition
-    marker: MarkerBatch
-    ended: EndOfTransaction
 
 
 class TransactionMarkerChannelManager:
@@ -85,7 +76,7 @@ class TransactionMarkerChannelManager:
                 accepted = self.write_waiting(key) and accepted
             else:
                 late.add(key)
-                self._clock.after(wait, partial(self._send_again, _LateMarker(key, marker, ended)))
+                self._clock.after(wait, partial(self._send_again, key, marker, ended))
         if late:
             self._late[id(ended)] = late
         return accepted and not late
@@ -113,8 +104,7 @@ class TransactionMarkerChannelManager:
             self._append(key, marker)
         return _REQUEST_TIMEOUT_MS if loss.silent else _RETRY_MS
 
-    def _send_again(self, late: _LateMarker) -> None:
-        key, marker, ended = late
+    def _send_again(self, key: TopicPartition, marker: MarkerBatch, ended: EndOfTransaction) -> None:
         if key not in self._late.get(id(ended), ()):
             return
         leader = self._partitions[key].leader
@@ -123,7 +113,7 @@ class TransactionMarkerChannelManager:
         )
         wait = self._send(key, marker) if running else _RETRY_MS
         if wait is not None:
-            self._clock.after(wait, partial(self._send_again, late))
+            self._clock.after(wait, partial(self._send_again, key, marker, ended))
             return
         if self._append(key, marker).outcome is not Outcome.APPENDED:
             return  # not sent again: the transaction stays as it is

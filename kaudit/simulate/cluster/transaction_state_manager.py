@@ -23,11 +23,11 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.broker.response import TopicPartition
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import TransactionStatus
+from kaudit.simulate import encoding
 from kaudit.simulate.cluster.brokers import Brokers, RunContext
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.producer_id_manager import OnProducerId
 from kaudit.simulate.cluster.transaction_marker_channel_manager import TransactionMarkerChannelManager
-from kaudit.simulate.encode import record_batch, transaction_state
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER
 from kaudit.simulate.requests import (
     AddPartitionsToTxnRequest,
@@ -389,7 +389,7 @@ class TransactionStateManager:
         if self.log is None or transaction is None:
             return
         watched = self._watched.get(transactional_id)
-        value = transaction_state.TransactionValue(
+        value = encoding.TransactionValue(
             transaction.producer_id,
             epoch,
             transaction.timeout_ms,
@@ -400,10 +400,10 @@ class TransactionStateManager:
             NO_TIMESTAMP if watched is None or status is TransactionStatus.EMPTY else watched[0],
             transaction.last_epoch,
         )
-        key = transaction_state.key(transactional_id)
+        key = encoding.key(transactional_id)
         flexible = self._profile.transaction_version2
-        body = transaction_state.flexible_value(value) if flexible else transaction_state.fixed_value(value)
-        data = record_batch.batch([record_batch.record(0, 0, key, body)], (-1, -1, -1), (self.now, self.now))
+        body = encoding.flexible_value(value) if flexible else encoding.fixed_value(value)
+        data = encoding.batch([encoding.record(0, 0, key, body)], (-1, -1, -1), (self.now, self.now))
         self._unwritten.append(data)
         self.write_unwritten()
 

@@ -24,7 +24,7 @@ from kaudit.simulate.cluster.broker import BrokerServer
 from kaudit.simulate.cluster.brokers import ProcessState
 from kaudit.simulate.cluster.partition import ReplicatedPartition
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
-from kaudit.simulate.encode.record_batch import placed
+from kaudit.simulate.encoding import placed
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.simulation import Simulation
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT

@@ -3,7 +3,6 @@
 import random
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from kaudit.broker.response import TopicPartition
 from kaudit.simulate.producer.config import ProducerConfig
@@ -13,14 +12,6 @@ from kaudit.simulate.producer_batch import Payload, ProducerBatch
 _JITTER = 0.2
 """RETRY_BACKOFF_JITTER of CommonClientConfigs."""
 _MOST_DOUBLINGS = 31
-
-
-class Ready(NamedTuple):
-    """Brokers with something to send, when to look again (ms from now, None: nothing waits), leaders nobody knows."""
-
-    nodes: list[int]
-    next_check: int | None
-    unknown_leaders: bool
 
 
 class RecordAccumulator:
@@ -63,8 +54,13 @@ class RecordAccumulator:
         return True
 
     # -- what is ready -----------------------------------------------------------------------------------------------
-    def ready(self, leaders: Mapping[TopicPartition, int | None], now: int, *, flush: bool) -> Ready:
-        """Find the brokers with a partition whose first batch is full, lingered or to be sent again. Source: ready."""
+    def ready(
+        self, leaders: Mapping[TopicPartition, int | None], now: int, *, flush: bool
+    ) -> tuple[list[int], int | None, bool]:
+        """Find the brokers with a partition whose first batch is full, lingered or to be sent again. Source: ready.
+
+        Return them, when to look again (ms from now, None: nothing waits), and whether nobody knows the leader of some partition.
+        """
         nodes: dict[int, None] = {}
         next_check: int | None = None
         unknown = False
@@ -82,7 +78,7 @@ class RecordAccumulator:
                 nodes[leader] = None
             elif next_check is None or wait < next_check:
                 next_check = wait
-        return Ready(list(nodes), next_check, unknown)
+        return list(nodes), next_check, unknown
 
     def _wait(self, queue: deque[ProducerBatch], leader: int, now: int, *, flush: bool) -> int:
         """Return how long the queue's first batch is not to be sent yet, in ms."""

@@ -118,11 +118,11 @@ class Sender:
         now = self._clock.now
         flush = self._idempotence is not None and self._idempotence.requests.is_completing
         leaders = self._client.metadata.leaders
-        ready = self._accumulator.ready(leaders, now, flush=flush)
-        if ready.unknown_leaders:
+        nodes, next_check, unknown_leaders = self._accumulator.ready(leaders, now, flush=flush)
+        if unknown_leaders:
             self._client.metadata.request_update()
         sent = False
-        for node in ready.nodes:
+        for node in nodes:
             connection = self._client.connect(node)
             if not connection.can_send:
                 if connection.reconnect_at > now:
@@ -138,8 +138,8 @@ class Sender:
             self._send(connection, batches)
             sent = True
         self._expire(now)
-        if ready.next_check is not None:
-            self._wake(now + ready.next_check)
+        if next_check is not None:
+            self._wake(now + next_check)
         return sent
 
     def _expire(self, now: int) -> None:

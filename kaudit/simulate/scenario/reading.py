@@ -1,10 +1,14 @@
-"""TOML to a scenario. Every mistake is reported as one line: the key, and what was expected there."""
+"""TOML to a scenario. Every mistake is reported as one line: the key, and what was expected there.
+
+The scenarios that come with kaudit.
+"""
 
 import difflib
 import re
 import tomllib
 from collections.abc import Mapping
 from datetime import datetime
+from importlib.resources import files
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -331,3 +335,53 @@ def _with_partition(fault: Fault, path: str, topics: list[TopicSpec], producers:
     if partition is not None and partition not in partitions:
         raise ScenarioError(f"{path}.{field}", f"a partition of the scenario's topics like orders-0, not {partition!r}")
     return fault
+
+
+_SUFFIX = ".toml"
+
+ORDER = (
+    "five-in-flight",
+    "six-in-flight",
+    "refused-retry",
+    "retry-without-idempotence",
+    "one-in-flight",
+    "muted-partition",
+    "not-enough-replicas-after-append",
+    "delivery-timeout-bump",
+    "deliveries-time-out",
+    "delivery-timeout-reset",
+    "delivery-timeout-reuse",
+    "acks0-leader-moves",
+    "acks1-leader-dies",
+    "unclean-election",
+    "zombie-producer",
+    "transaction-timeout",
+    "hanging-transaction",
+    "restart-loop",
+    "cross-session",
+    "expired-producer",
+    "expired-producer-before-2.5",
+    "unknown-producer-id",
+    "remembered-producer",
+    "forgotten-duplicate",
+    "batch-split",
+    "sequence-wrap",
+    "epoch-exhaustion",
+    "two-allocators",
+    "retry-dup",
+    "failover-acks1",
+    "anything",
+)
+"""Their names, in the order to read them."""
+
+
+def scenario_text(name: str) -> str:
+    """Return the TOML of a shipped scenario. Raises KeyError for an unknown name."""
+    if name not in ORDER:
+        raise KeyError(name)
+    return (files("kaudit.simulate") / "scenarios" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+
+
+def shipped(name: str) -> Scenario:
+    """Read a shipped scenario. Raises KeyError for an unknown name."""
+    return parse_scenario(scenario_text(name), name)

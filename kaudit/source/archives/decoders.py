@@ -11,7 +11,7 @@ import lz4.frame
 import zstandard
 
 from kaudit.source.archives.forms import Form
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 
 _INPUT_BYTES: Final = 64 << 10
 _WINDOW_BYTES: Final = 128 << 20
@@ -31,16 +31,28 @@ class Decoder(Protocol):
         """Return the next bytes, fewer than `wanted` only where the content ends or cannot be decoded further."""
 
 
-class Inflater:
+class _Compressed:
+    """Compressed bytes, taken from a source piece by piece; those in `_held` come before the others."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self.problem: str | None = None
+        self._source = source
+        self._at = 0
+        self._held = b""
+
+    def _more(self) -> bytes:
+        found = read_bytes(self._source, self._at, _INPUT_BYTES)
+        self._at += len(found)
+        return found
+
+
+class Inflater(_Compressed):
     """Decodes deflate, and gzip of any number of members. A copy of it costs about 40 KB and continues by itself."""
 
     def __init__(self, source: ByteSource, window: int = GZIP_WINDOW) -> None:
-        self.problem: str | None = None
-        self._source = source
+        super().__init__(source)
         self._window = window
         self._stream = zlib.decompressobj(window)
-        self._at = 0  # of the compressed bytes that follow those in `_held`
-        self._held = b""
 
     def copy(self) -> Self:
         """Return a decoder that continues where this one is."""
@@ -74,11 +86,6 @@ class Inflater:
         """Return how many compressed bytes were decoded."""
         return self._at - len(self._held)
 
-    def _more(self) -> bytes:
-        found = read_bytes(self._source, self._at, _INPUT_BYTES)
-        self._at += len(found)
-        return found
-
     def _next_member(self) -> bool:
         """Begin with the gzip member that follows; return False where there is none, as gzip ignores what else follows."""
         if self._window != GZIP_WINDOW:
@@ -106,16 +113,13 @@ _STREAMS: Final[Mapping[Form, Callable[[], Any]]] = {
 }
 
 
-class StreamDecoder:
+class StreamDecoder(_Compressed):
     """Decodes bzip2, xz and lz4, of any number of streams in one file."""
 
     def __init__(self, source: ByteSource, form: Form) -> None:
-        self.problem: str | None = None
-        self._source = source
+        super().__init__(source)
         self._begin = _STREAMS[form]
         self._stream: _Stream = self._begin()
-        self._at = 0
-        self._held = b""
 
     def read(self, wanted: int) -> bytes:
         """Return the next bytes, as Decoder says."""
@@ -138,11 +142,6 @@ class StreamDecoder:
             parts.append(part)
             wanted -= len(part)
         return b"".join(parts)
-
-    def _more(self) -> bytes:
-        found = read_bytes(self._source, self._at, _INPUT_BYTES)
-        self._at += len(found)
-        return found
 
     def _next_stream(self) -> bool:
         """Begin with the stream that follows, after zeros: xz may have some between streams."""
@@ -215,13 +214,6 @@ class ZstdDecoder:
 
 def _detail(error: Exception) -> str:
     return str(error).strip() or type(error).__name__
-
-
-def read_bytes(source: ByteSource, position: int, length: int) -> bytes:
-    """Return bytes of a source, fewer at its end."""
-    buffer = bytearray(length)
-    count = source.read_into(position, memoryview(buffer))
-    return bytes(memoryview(buffer)[:count])
 
 
 class SourceReader(io.RawIOBase):

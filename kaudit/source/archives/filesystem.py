@@ -1,10 +1,9 @@
 """Archives and compressed files as file systems: `ARCHIVE!` is what an archive holds, `ARCHIVE!/orders-0` a directory in it."""
 
 import errno
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from kaudit.model.limits import DIRECTORY_ENTRIES
-from kaudit.source.archives.decoders import read_bytes
 from kaudit.source.archives.expanded import Expanded
 from kaudit.source.archives.forms import HEAD_BYTES, Form, form_of
 from kaudit.source.archives.members import Member, Members, TooManyMembersError
@@ -12,13 +11,13 @@ from kaudit.source.archives.parts import FilePart, end_of_whole_batches
 from kaudit.source.archives.pieces import decoder
 from kaudit.source.archives.tar import tar_members
 from kaudit.source.archives.zip import ZipContent
-from kaudit.source.bytes import ByteSource
-from kaudit.source.filesystem import FileStatus
+from kaudit.source.bytes import ByteSource, read_bytes
+from kaudit.source.filesystem import FileStatus, FileSystem
 from kaudit.source.layout import Unreadable
 from kaudit.source.uri import Uri
 
 
-class ArchiveFileSystem:
+class ArchiveFileSystem(FileSystem):
     """What one archive holds, a directory; or one compressed file, a file. It stays open as long as it is used.
 
     `refused` says what is not read, `noted` what is read and unusual. `is_compressed`: it is decoded from front to
@@ -98,18 +97,6 @@ class ArchiveFileSystem:
             else self._status(name, member)
             for name, member in sorted(found.items())
         ]
-
-    def tree(self, uri: Uri) -> None:
-        """Return None: directories are listed one at a time."""
-
-    def identity(self, uri: Uri) -> Hashable:
-        """Return the path: links are not followed."""
-        return str(uri)
-
-    def read_start(self, uri: Uri, limit: int) -> bytes:
-        """Return the first `limit` bytes of a file."""
-        source = self.open(uri)
-        return read_bytes(source, 0, min(limit, source.size()))
 
     def open(self, uri: Uri) -> ByteSource:
         """Open a file for ranged reads."""

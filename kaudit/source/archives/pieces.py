@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 import zstandard
 
-from kaudit.source.archives.decoders import Decoder, Inflater, StreamDecoder, ZstdDecoder, read_bytes
+from kaudit.source.archives.decoders import Decoder, Inflater, StreamDecoder, ZstdDecoder
 from kaudit.source.archives.forms import Form
 from kaudit.source.archives.parts import FilePart
-from kaudit.source.bytes import ByteSource, HeldBytes
+from kaudit.source.bytes import ByteSource, HeldBytes, read_bytes
 
 Opener = Callable[[], Decoder]
 """Begins a piece."""

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Final, cast
 
 from kaudit.model.limits import ARCHIVE_HEADER_BYTES
-from kaudit.source.archives.decoders import SourceReader, read_bytes
+from kaudit.source.archives.decoders import SourceReader
 from kaudit.source.archives.members import Member, Members
 from kaudit.source.archives.parts import FilePart, SparseFile
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 
 _LAST_MS: Final = 1 << 53
 _BROKEN: Final = (tarfile.TarError, ValueError, LookupError, OverflowError, RecursionError, TypeError)

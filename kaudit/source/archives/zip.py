@@ -12,13 +12,13 @@ from functools import partial
 from typing import Final
 
 from kaudit.model.limits import ARCHIVE_DIRECTORY_BYTES
-from kaudit.source.archives.decoders import DEFLATE_WINDOW, Decoder, Inflater, SourceReader, read_bytes
+from kaudit.source.archives.decoders import DEFLATE_WINDOW, Decoder, Inflater, SourceReader
 from kaudit.source.archives.expanded import BLOCK_BYTES, Expanded, is_bomb
 from kaudit.source.archives.forms import Form
 from kaudit.source.archives.members import Member, Members
 from kaudit.source.archives.parts import FilePart
 from kaudit.source.archives.pieces import decoder
-from kaudit.source.bytes import ByteSource
+from kaudit.source.bytes import ByteSource, read_bytes
 
 _LOCAL: Final = struct.Struct("<4s5H3I2H")
 _ENTRY: Final = b"PK\x01\x02"

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from kaudit.audits.producer_ids import block_sources, metadata_log
+from kaudit.audits.producer_ids import block_sources
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
@@ -91,7 +91,7 @@ def test_feature_levels_are_read_from_snapshots_too(cluster):
 
 
 def test_the_newest_grants_are_used_and_the_others_counted(cluster, monkeypatch):
-    monkeypatch.setattr(metadata_log, "METADATA_GRANTS", 2)
+    monkeypatch.setattr(block_sources, "METADATA_GRANTS", 2)
     monkeypatch.setattr(block_sources, "METADATA_GRANTS", 2)
     assert blocks(cluster) == [(2000, 2999, 2, None), (3000, 3999, 3, BASE_TIMESTAMP)]
     result = local.scan(ScanOptions([str(cluster)], jobs=1), SilentProgress())

@@ -12,7 +12,7 @@ from kaudit.model.finding import Confidence, Severity
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.scenario.reading import shipped
 from kaudit.simulate.simulation import Simulation
 from tests.logs import TRANSACTIONAL, Batch, Log, data
 

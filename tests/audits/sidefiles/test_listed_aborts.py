@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.audits.sidefiles.log_facts import LogFacts
-from kaudit.audits.sidefiles.transaction_index_audit import compare_listed_aborts
+from kaudit.audits.sidefiles.partition_files import compare_listed_aborts
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.source.layout import FetchedRange, PartitionDirectory

@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader
-from kaudit.audits.sidefiles.partition_files import compare_side_files
-from kaudit.audits.sidefiles.transaction_index_audit import (
+from kaudit.audits.sidefiles.partition_files import (
     Abort,
     ExpectedRows,
     compare_rows,
+    compare_side_files,
     compare_transaction_indexes,
 )
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION

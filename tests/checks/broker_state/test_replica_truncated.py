@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.checks.broker_state.logged_losses import replica_truncated
-from kaudit.formats.application_log.patterns import read_pattern_file
+from kaudit.formats.application_log.patterns import read_patterns
 from kaudit.model.finding import Severity
 from kaudit.model.impact import Act
 from tests.checks.broker_state.lines import line, reported
@@ -42,7 +42,7 @@ E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 EXAMPLES = {
     pattern.id: (origin, pattern.example)
     for program, origin in (("server", "server"), ("java", "client"))
-    for pattern in read_pattern_file(program).patterns
+    for pattern in read_patterns(program)
 }
 
 

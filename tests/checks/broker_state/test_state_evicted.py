@@ -8,7 +8,7 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.scenario.reading import shipped
 from kaudit.simulate.simulation import Simulation
 from tests.checks.findings import findings_of
 from tests.crafted_sample import evicted

@@ -8,7 +8,7 @@ import kaudit
 from kaudit.model.finding import Severity
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.scenario.shipped import shipped
+from kaudit.simulate.scenario.reading import shipped
 from kaudit.simulate.simulation import Simulation
 from tests.checks.epochs.distress import CODES, distress
 from tests.distress_sample import client_lines, deliveries

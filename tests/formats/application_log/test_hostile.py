@@ -8,17 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaudit.formats.application_log.patterns import PROGRAMS, pattern_set, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, pattern_set, read_patterns
 from kaudit.formats.application_log.pieces import MAX_LINE_BYTES, LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import MAX_TEXT, Origin
 
-EXAMPLES = [
-    pattern.example
-    for programs in PROGRAMS.values()
-    for each in programs
-    for pattern in read_pattern_file(each).patterns
-]
+EXAMPLES = [pattern.example for programs in PROGRAMS.values() for each in programs for pattern in read_patterns(each)]
 LINE = "[2026-11-22 10:15:30,123] INFO [LogCleaner]: nothing to clean (kafka.log.LogCleaner)\n"
 FRAGMENTS = [
     *EXAMPLES[::7], LINE, "\n", "\r\n", "\0", "\x1b[31m", "{", "}", '{"message":', '{"log":"', '\\u0000"}', "__CURSOR=", "MESSAGE\n",
@@ -98,7 +93,7 @@ SECONDS_FOR_ALL = 10.0
 
 @pytest.mark.parametrize("origin", PROGRAMS)
 def test_no_line_takes_long(origin: Origin) -> None:
-    patterns = [pattern for program in PROGRAMS[origin] for pattern in read_pattern_file(program).patterns]
+    patterns = [pattern for program in PROGRAMS[origin] for pattern in read_patterns(program)]
     every = range(len(pattern_set(origin).triggers))
     began = time.process_time()
     for pattern in patterns:

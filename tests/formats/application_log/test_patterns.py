@@ -4,18 +4,18 @@ import json
 
 import pytest
 
-from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_pattern_file
+from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_patterns
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import MAX_TEXT, LogEvent, LogEventKind, Origin
 
 ORIGIN: dict[str, Origin] = {program: origin for origin, programs in PROGRAMS.items() for program in programs}
-PATTERNS = [pattern for program in ORIGIN for pattern in read_pattern_file(program).patterns]
+PATTERNS = [pattern for program in ORIGIN for pattern in read_patterns(program)]
 
 
 @pytest.mark.parametrize("program", ORIGIN)
 def test_the_example_is_one_event_of_its_pattern_with_all_fields(program: str) -> None:
-    for pattern in read_pattern_file(program).patterns:
+    for pattern in read_patterns(program):
         counts = LogCounts()
         (event,) = read_events([pattern.example.encode()], ORIGIN[program], path="log", counts=counts)
         assert event.pattern == pattern.id
@@ -45,7 +45,7 @@ def test_the_fields_of_a_pattern() -> None:
 def test_ids_and_wordings_stand_once(origin: Origin) -> None:
     patterns = [pattern for pattern in PATTERNS if ORIGIN[pattern.program] == origin]
     for program in PROGRAMS[origin]:
-        assert read_pattern_file(program).program == program
+        assert {pattern.program for pattern in read_patterns(program)} == {program}
     assert len({(pattern.program, pattern.id) for pattern in patterns}) == len(patterns)
     assert len({(pattern.program, pattern.text) for pattern in patterns}) == len(patterns)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kaudit.audits.log_events.incidents import logged_incidents
-from kaudit.formats.application_log.patterns import read_pattern_file
+from kaudit.formats.application_log.patterns import read_patterns
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import Client, LogEvent
@@ -146,7 +146,7 @@ def test_one_release_says_the_same_in_every_layout() -> None:
 @pytest.mark.parametrize("path", SERVER_LOGS, ids=lambda path: f"{path.parent.name} {path.name.partition('.')[0]}")
 def test_brokers_write_what_their_release_writes(path: Path) -> None:
     """Every event's pattern is one of the release's, every line is of an entry, and every failed append says why."""
-    patterns = {pattern.id: pattern for pattern in read_pattern_file("server").patterns}
+    patterns = {pattern.id: pattern for pattern in read_patterns("server")}
     release = _minor(path.parent.name)
     counts = LogCounts()
     found = 0

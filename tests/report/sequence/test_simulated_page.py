@@ -10,8 +10,7 @@ import pytest
 from kaudit.report.sequence import html
 from kaudit.report.sequence.page_model import SequencePage, Step, Window
 from kaudit.report.sequence.simulated import simulation_page
-from kaudit.simulate.scenario.reading import parse_scenario
-from kaudit.simulate.scenario.shipped import ORDER, scenario_text, shipped
+from kaudit.simulate.scenario.reading import ORDER, parse_scenario, scenario_text, shipped
 from kaudit.simulate.simulation import Simulation
 from kaudit.simulate.trace import BrokerAnswer, EventKind, Trace, TraceEvent
 

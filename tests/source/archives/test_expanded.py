@@ -11,10 +11,10 @@ from weakref import WeakSet
 import pytest
 
 from kaudit.source.archives import expanded, pieces
-from kaudit.source.archives.decoders import read_bytes
 from kaudit.source.archives.expanded import BLOCK_BYTES, Expanded
 from kaudit.source.archives.forms import Form, form_of
 from kaudit.source.archives.pieces import decoder
+from kaudit.source.bytes import read_bytes
 from tests.memory import Memory
 from tests.packed import COMPRESSIONS
 

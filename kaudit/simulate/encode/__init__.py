@@ -1,1 +1,0 @@
-"""Model to bytes: the formats a broker writes."""
