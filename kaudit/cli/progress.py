@@ -19,7 +19,6 @@ from kaudit.results.scope import size
 if TYPE_CHECKING:  # numpy comes with them
     from kaudit.capture.capture import CaptureProgress
     from kaudit.cli.bars import Bars
-    from kaudit.simulate.search.schedule import Schedule
     from kaudit.simulate.search.search import SearchProgress
 
 LINE_SECONDS = 30.0
@@ -58,10 +57,10 @@ def search_progress(*, quiet: bool, tries: int) -> "Iterator[SearchProgress]":
     """Show on a terminal how many of `tries` schedules were tried."""
     bars = _bars(quiet=quiet)
     if bars is None:
-        yield _SilentSearch()
+        yield lambda *_: None
         return
     with bars.search(tries) as bar:
-        yield bar
+        yield bar.tried
 
 
 def _bars(*, quiet: bool) -> "Bars | None":
@@ -145,11 +144,6 @@ class CaptureLines:
     def problem(partition: str, reason: str) -> None:
         """Report it."""
         sys.stderr.write(f"kaudit: {visible(f'{partition}: {reason}')}\n")
-
-
-class _SilentSearch:
-    def tried(self, schedules: int, smallest: "Schedule | None") -> None:
-        """Show nothing."""
 
 
 @contextmanager

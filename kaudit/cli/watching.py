@@ -77,18 +77,24 @@ def run_watch(settings: Settings, paths: Sequence[str], options: WatchOptions) -
         metrics = stack.enter_context(_metrics(options, metrics_file))
         outputs = stack.enter_context(Outputs(request, resumed=bool(memory.findings)))
         tracker = StatusTracker(paths, watcher)
-        saver = _Saver(state, request, memory)
+        saved = time.monotonic()
+
+        def save(*, at_once: bool) -> None:
+            nonlocal saved
+            if state is not None and (at_once or time.monotonic() - saved >= _SAVE_SECONDS):
+                save_state(state, request.options.paths, memory)
+                saved = time.monotonic()
 
         def publish(found: Round, seconds: float) -> None:
             status = tracker.after(found, seconds) if metrics is not None or outputs.is_live else None
             outputs.write(found.new, status)
-            saver.save(at_once=bool(found.new))
+            save(at_once=bool(found.new))
             if metrics is not None and status is not None:
                 names = request.redactor
                 metrics.publish(render_metrics(status if names is None else names.learned(status)))
 
         worst = _rounds(watcher, times, stop, publish)
-        saver.save(at_once=True)
+        save(at_once=True)
         if watcher.result is None and worst is None:
             nothing = logs.nothing or NothingToAuditError(f"nothing to audit under {', '.join(request.options.paths)}")
             raise nothing if request.redactor is None else request.redactor.of_error(nothing, paths)
@@ -170,21 +176,6 @@ def _rounds(
         if not last:
             stop.wait(min(max(pause, now - started), left))
     return max(severities, default=None)
-
-
-class _Saver:
-    """Writes the state file when findings were reported, and now and then."""
-
-    def __init__(self, file: Path | None, request: AuditRequest, memory: Memory) -> None:
-        self._file = file
-        self._inputs = request.options.paths
-        self._memory = memory
-        self._saved = time.monotonic()
-
-    def save(self, *, at_once: bool) -> None:
-        if self._file is not None and (at_once or time.monotonic() - self._saved >= _SAVE_SECONDS):
-            save_state(self._file, self._inputs, self._memory)
-            self._saved = time.monotonic()
 
 
 def _exit_code(request: AuditRequest, result: ScanResult | None, worst: Severity | None) -> ExitCode:

@@ -209,7 +209,7 @@ def explain(  # noqa: PLR0913 - what a search is
             explanation.interrupted = True
             break
         explanation.tried += 1
-        progress.tried(explanation.tried, None)
+        progress(explanation.tried, None)
         if not leaves(schedule, wanted):
             continue
         explanation.same += 1

@@ -54,7 +54,7 @@ class MissingEntries:
         by_cause: dict[MissingCause, list[MissingOffsets]] = {}
         for gap in sorted(partition.missing, key=_FIRST_OFFSET):
             by_cause.setdefault(gap.cause, []).append(gap)
-        self._by_cause = [_OfCause(cause, gaps) for cause, gaps in by_cause.items()]
+        self._by_cause = [(gaps, [0, *accumulate(gap.count for gap in gaps)]) for gaps in by_cause.values()]
 
     def of_producer(self, runs: Columns, markers: Columns) -> Iterator[MissingEntry]:
         """Yield the missing offsets within a producer's span, and those before the log if its first sequence is not 0.
@@ -67,27 +67,16 @@ class MissingEntries:
             return
         begins = sorted([*runs["first_offset"].tolist(), *markers["offset"].tolist()])
         ends = [int(rows[name][-1]) for rows, name in ((runs, "last_offset"), (markers, "offset")) if len(rows)]
-        for missing in self._by_cause:
+        for gaps, before in self._by_cause:
             for first, end in pairwise([*begins, max(ends, default=0) + 1]):
-                yield from missing.between(first, end)
-
-
-class _OfCause:
-    def __init__(self, cause: MissingCause, gaps: Sequence[MissingOffsets]) -> None:
-        self._cause = cause
-        self._gaps = gaps
-        self._before = [0, *accumulate(gap.count for gap in gaps)]
-
-    def between(self, first: int, end: int) -> Iterator[MissingEntry]:
-        """Yield the ranges that begin from `first` to before `end`."""
-        start = bisect_left(self._gaps, first, key=_FIRST_OFFSET)
-        stop = bisect_left(self._gaps, end, start, key=_FIRST_OFFSET)
-        listed = min(stop, start + LISTED)
-        for gap in self._gaps[start:listed]:
-            yield MissingEntry(gap.first_offset, gap.last_offset, gap.count, self._cause)
-        if listed < stop:
-            count = self._before[stop] - self._before[listed]
-            yield MissingEntry(self._gaps[listed].first_offset, self._gaps[stop - 1].last_offset, count, self._cause)
+                start = bisect_left(gaps, first, key=_FIRST_OFFSET)
+                stop = bisect_left(gaps, end, start, key=_FIRST_OFFSET)
+                listed = min(stop, start + LISTED)
+                for gap in gaps[start:listed]:
+                    yield MissingEntry(gap.first_offset, gap.last_offset, gap.count, gap.cause)
+                if listed < stop:
+                    rest, last = gaps[listed], gaps[stop - 1].last_offset
+                    yield MissingEntry(rest.first_offset, last, before[stop] - before[listed], rest.cause)
 
 
 _LAST = 2**63

@@ -83,16 +83,16 @@ def test_a_search_shows_the_smallest_schedule_so_far(clock, drawn, monkeypatch):
     on_terminal(monkeypatch)
     found: Any = SimpleNamespace(events=4)
     with search_progress(quiet=False, tries=500) as shown:
-        bar: Any = shown
+        tried: Any = shown
         drawn.clear()
-        bar.tried(10, None)
-        (task,) = bar._progress.tasks
+        tried(10, None)
+        (task,) = tried.__self__._progress.tasks
         assert (task.total, task.completed, task.fields["found"], len(drawn)) == (500, 10, "", 1)
         clock.now += 0.05
-        bar.tried(15, found)
+        tried(15, found)
         assert (task.completed, len(drawn)) == (10, 1)
         clock.now += 0.06
-        bar.tried(20, found)
+        tried(20, found)
         assert (task.completed, task.fields["found"], len(drawn)) == (20, ", one with 4 events", 2)
 
 
@@ -104,7 +104,7 @@ def test_no_bar_where_nobody_looks(monkeypatch, quiet):
     with progress_on_stderr(quiet=quiet) as scan, search_progress(quiet=quiet, tries=5) as search:
         scan.start(10)
         scan.advance(10)
-        search.tried(5, None)
+        search(5, None)
     with capture_progress(quiet=quiet, verbose=True) as capture:
         capture.start(10)
         capture.advance(10, 10)

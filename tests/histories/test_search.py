@@ -34,10 +34,14 @@ def histories_of(monkeypatch):
         monkeypatch.setattr(module, "leaves", lambda schedule, wanted: schedule != "-" and wanted == ("trace", "KA104"))
         monkeypatch.setattr(module, "_with_fewest_faults", lambda schedule, wanted: f"{schedule} made smaller")
         monkeypatch.setattr(module, "causes_of", lambda schedule: (schedule[0],))
-        progress: Any = SimpleNamespace(tried=lambda *given: said.append(given))
         versions: Any = None
         found = explain(
-            FINDING, versions, seed=0, tries=tries, progress=progress, stopped=lambda: len(said) >= stop_after
+            FINDING,
+            versions,
+            seed=0,
+            tries=tries,
+            progress=lambda *given: said.append(given),
+            stopped=lambda: len(said) >= stop_after,
         )
         histories = [(*each.causes, each.example, each.count) for each in found.histories]
         assert said == [(number, None) for number in range(1, found.tried + 1)]

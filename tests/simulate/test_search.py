@@ -40,7 +40,7 @@ class Counted:
 
 def searched(name, outcome, tries, seed=0, most=10**9):
     progress = Counted(most)
-    return Search(outcome, seed, progress, progress.stopped).run(parse_document(scenario_text(name)), name, tries)
+    return Search(outcome, seed, progress.tried, progress.stopped).run(parse_document(scenario_text(name)), name, tries)
 
 
 def events(document):
@@ -201,7 +201,7 @@ def test_the_smallest_schedule_is_kept_and_a_small_one_ends_the_search(monkeypat
     monkeypatch.setattr(search, "does", lambda played, outcome: outcome == "duplicate" and played in "0123")
     monkeypatch.setattr(Search, "_shrink", lambda _, schedule: Numbered(schedule.name, schedule.small, 0))
     progress = Counted()
-    found = Search("duplicate", 0, progress, progress.stopped).run({}, "any", 100)
+    found = Search("duplicate", 0, progress.tried, progress.stopped).run({}, "any", 100)
     smallest = cast("Any", found.schedule)
     assert (smallest.name, found.shrunk_from, found.tried) == expected
     assert (progress.schedules, found.interrupted) == (found.tried, False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -16,14 +16,8 @@ SMALL = 12
 """A schedule with at most this many events is small enough; after a larger one the search goes on."""
 _SHRINKING_TRIES = 1000
 """Schedules tried at most to make one smaller."""
-
-
-class SearchProgress(Protocol):
-    """Receives the progress of a search."""
-
-    def tried(self, schedules: int, smallest: Schedule | None) -> None:
-        """Report how many schedules were tried so far, and the smallest one with the outcome."""
-        ...
+SearchProgress: TypeAlias = Callable[[int, Schedule | None], object]
+"""Called with how many schedules were tried so far, and the smallest one with the outcome."""
 
 
 class Found(Struct):
@@ -91,7 +85,7 @@ class Search:
 
     def _report(self) -> None:
         found = self._found
-        self._progress.tried(found.tried + found.shrinking_tried, found.schedule)
+        self._progress(found.tried + found.shrinking_tried, found.schedule)
 
 
 def does(truth: Truth, outcome: str) -> bool:
