@@ -210,6 +210,35 @@ def test_a_mirror_that_lost_its_first_records_was_not_paused(tmp_path):
     with compared(tmp_path) as result:
         (missing,) = (each for each in result.scan.findings if each.code == "KA705")
     assert not any("created again" in each.cause or "paused" in each.cause for each in missing.explanations)
+    first = missing.explanations[0]
+    assert "it had a position from before" in first.cause
+    assert first.speaks_for == ("the first record of the copy of partition 0 is the source's at offset 4",)
+
+
+@pytest.mark.parametrize(
+    ("source_begins", "target_begins", "copied", "more"),
+    [
+        (60, 0, range(40), 20),  # the mirror was paused at 40
+        (60, 0, range(60), None),  # it had all
+        (60, 10, range(10, 40), None),  # the target has removed records too: nobody can say
+        (60, 0, (), None),  # the mirror was made later
+        (0, 0, (), None),
+    ],
+    ids=str,
+)
+def test_what_a_mirror_may_never_have_read_is_not_called_complete(tmp_path, source_begins, target_begins, copied, more):
+    now = [rec(number) for number in range(60, 100)]
+    log(tmp_path / "source", "orders-0", batches_of(now, base=source_begins), source_begins)
+    log(
+        tmp_path / "target",
+        "orders-0",
+        batches_of([*(rec(number) for number in copied), *now], base=target_begins),
+        target_begins,
+    )
+    with compared(tmp_path) as result:
+        assert result.scan.findings == []
+        named = [each.reason for each in result.scan.not_audited if each.path == "orders"]
+    assert [f"up to {more} more may have been gone" in reason for reason in named] == ([] if more is None else [True])
 
 
 def test_order_counts_within_a_key_alone(tmp_path):

@@ -118,15 +118,20 @@ def _finding(check_: Check, context: Context, found: TopicLedger, what: _Differe
 
 
 def _went_on_later(found: TopicLedger) -> Iterator[Explanation]:
-    """Yield why a mirror left out the first records that its source has, though it has older ones: by where the logs begin."""
+    """Yield why a mirror left out the first records that its source has: by where the logs begin."""
     for pair in found.partitions:
         skipped = next((each for each in found.missing_ranges if each.partition == pair.source_partition), None)
-        if (
-            skipped is None
-            or not skipped.first == pair.source_begins <= skipped.last < pair.source_first_offset
-            or pair.target_begins == pair.target_first_offset
-        ):
+        if skipped is None or not skipped.first == pair.source_begins <= skipped.last < pair.source_first_offset:
             continue
+        if pair.target_begins == pair.target_first_offset:
+            yield Explanation(
+                "the mirror did not begin with the first record: it had a position from before, of an earlier target of that name (Connect's "
+                "offset storage, mm2-offset-syncs), or began with the newest (auto.offset.reset=latest)",
+                speaks_for=(
+                    f"the first record of the copy of partition {pair.source_partition} is the source's at offset {pair.source_first_offset}",
+                ),
+            )
+            return
         older = (
             f"the copy of partition {pair.source_partition} has other records before offset {pair.target_first_offset}"
         )

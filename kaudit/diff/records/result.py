@@ -1,6 +1,6 @@
 """The ledgers of all topics as a result: findings, totals, and what was not compared."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -95,6 +95,7 @@ def _not_compared(ledgers: Sequence[TopicLedger], alone: Mapping[str, str]) -> l
                         f"{counted(counts.compared_whole, 'record')} without a part of {ledger.identity}, or with one that cannot be read: compared whole",
                     )
                 )
+        found += _perhaps_never_copied(ledger)
         if ledger.counted_only:
             found.append(
                 NotAudited(
@@ -103,3 +104,14 @@ def _not_compared(ledgers: Sequence[TopicLedger], alone: Mapping[str, str]) -> l
                 )
             )
     return found
+
+
+def _perhaps_never_copied(ledger: TopicLedger) -> Iterator[NotAudited]:
+    """Yield how many offsets the source has removed of which a copy that is there from its first record on has none."""
+    removed = sum(pair.source_begins for pair in ledger.partitions) - ledger.older
+    if ledger.older and removed > 0 and not any(pair.target_begins for pair in ledger.partitions):
+        yield NotAudited(
+            ledger.source,
+            f"of what the source removed before its log start the copy has {counted(ledger.older, 'record')}: up to {removed:,} more may "
+            "have been gone before the mirror read them; its own log, or mm2-offset-syncs, shows how far it was",
+        )
