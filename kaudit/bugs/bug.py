@@ -1,11 +1,8 @@
 """A known bug: its ticket, the versions that have it, and the traits by which a finding is recognised as its trace.
 
 Modules define bugs, several where they share traits; the page beside the module has the ticket's name.
-
-Tickets as people write them, and the programs they are about.
 """
 
-import enum
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,54 +10,12 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from kaudit.bugs.tickets import Program as Program  # noqa: PLC0414 - a part of every bug
 from kaudit.checks.listed import parse_documentation, read_page
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Confidence, Finding, KnownBug
-
-PROJECTS = (
-    "kafka", "librdkafka", "franz-go", "kafkajs", "sarama", "redpanda", "aiokafka", "flink", "iceberg", "dbz", "debezium",
-    "strimzi",
-)  # fmt: skip
-_PULL_REQUEST = re.compile(r"\bkafka(?:#|/pull/)(\d+)$", re.IGNORECASE)
-_ADDRESS = re.compile(r"/(?:pull|issues)/(?=\d+$)")
-
-
-class Program(enum.Enum):
-    """The program that has the bug. Brokers and the Java client have the versions of Apache Kafka."""
-
-    BROKER = "broker"
-    JAVA = "java"
-    LIBRDKAFKA = "librdkafka"
-    FRANZ_GO = "franz-go"
-    KAFKAJS = "kafkajs"
-    SARAMA = "sarama"
-    REDPANDA = "redpanda"
-
-
-def looks_like_ticket(typed: str) -> bool:
-    """Return whether a text has the form of a ticket: `KAFKA-12671` of one of these projects, `anything#3575`, an address."""
-    project, _, number = ticket_key(typed).rpartition("-")
-    return number.isdecimal() and (project in PROJECTS or re.fullmatch(r"\S+[#/]\d+", typed.strip()) is not None)
-
-
-def ticket_key(ticket: str) -> str:
-    """Return the ticket in one form, `kafka-12671`: without its owner or address, in lower case, with a hyphen."""
-    name = _ADDRESS.sub("#", ticket.strip().lower()).rpartition("/")[2]
-    return re.sub(r"[ _#-]+(?=\d+$)", "-", name)
-
-
-def pull_request_key(ticket: str) -> str | None:
-    """Return `kafka#23204` for a pull request of Apache Kafka, whose tickets have numbers of their own; None for anything else."""
-    found = _PULL_REQUEST.search(ticket.strip())
-    return f"kafka#{found[1]}" if found else None
-
-
-def reference_key(ticket: str) -> str:
-    """Return a ticket or pull request in one form that tells the two apart."""
-    return pull_request_key(ticket) or ticket_key(ticket)
-
 
 HEADINGS = (
     "What happens",

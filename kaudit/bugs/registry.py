@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 import kaudit.bugs
-from kaudit.bugs.bug import Bug, Program, Release, pull_request_key, ticket_key
+from kaudit.bugs.bug import Bug, Program, Release
+from kaudit.bugs.tickets import pull_request_key, ticket_key
 from kaudit.checks.listed import modules_of_families
 from kaudit.errors import suggestion
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import msgspec
 
-from kaudit.bugs.bug import reference_key, ticket_key
+from kaudit.bugs.tickets import reference_key, ticket_key
 
 
 class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

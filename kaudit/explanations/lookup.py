@@ -6,10 +6,10 @@ from functools import cache
 
 from msgspec import Struct
 
-from kaudit.bugs.bug import looks_like_ticket
 from kaudit.bugs.registry import find as find_bug
 from kaudit.bugs.registry import nearest as nearest_bug
 from kaudit.bugs.reports import report_of
+from kaudit.bugs.tickets import looks_like_ticket
 from kaudit.checks.listed import find as find_check
 from kaudit.errors import suggestion
 from kaudit.explanations.catalogue import Entry, Kind, Subject, Term, entries, terms

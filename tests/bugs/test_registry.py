@@ -5,8 +5,9 @@ import sys
 import pytest
 
 import kaudit.bugs
-from kaudit.bugs.bug import HEADINGS, Program, looks_like_ticket, parse_release
+from kaudit.bugs.bug import HEADINGS, Program, parse_release
 from kaudit.bugs.registry import BUGS, discover, find, nearest, of_version
+from kaudit.bugs.tickets import looks_like_ticket
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Confidence
 from tests.bugs.recorded_bugs import RECORDED

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kaudit.bugs.bug import Program
+from kaudit.bugs.tickets import Program
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionOption
