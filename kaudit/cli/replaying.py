@@ -91,7 +91,7 @@ def _recorded_log(begin: FirstState, names: "Redactor | None") -> "RecordedLog |
         return None
     if begin.topic is None or begin.partition is None:
         raise UsageError("--on needs --topic and --partition")
-    from kaudit.replay.session import NoSegmentsError, read_recorded_log  # only reading a log takes numpy
+    from kaudit.replay.log_directory import NoSegmentsError, read_recorded_log  # only reading a log takes numpy
 
     try:
         recorded = read_recorded_log(begin.on, begin.topic, begin.partition, restarts=begin.memory is Memory.RESTART)
