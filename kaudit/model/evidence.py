@@ -148,11 +148,11 @@ class EvidenceAttributes:
         return None
 
 
-_JSON_NAMES = {"kind": "class", "steps": "joints"}
+JSON_NAMES = {"kind": "class", "steps": "joints"}
 """JSON keys of attributes whose names differ from them."""
 
 
-class FindingEvidence(EvidenceAttributes, JsonRecord, frozen=True, kw_only=True, gc=False, rename=_JSON_NAMES):
+class FindingEvidence(EvidenceAttributes, JsonRecord, frozen=True, kw_only=True, gc=False, rename=JSON_NAMES):
     """The evidence of one finding: what its check saw, in the fields of a subclass.
 
     A field without a default is null in JSON where it is None; one with the default None is left out.
@@ -273,7 +273,8 @@ class StoredEvidence(FindingEvidence, frozen=True, gc=False):
 NO_EVIDENCE = FindingEvidence()
 
 
-def _hints() -> Iterator[tuple[str, object]]:
+def evidence_attributes() -> Iterator[tuple[str, object]]:
+    """Yield what evidence of any finding can be asked for, and its type."""
     yield from get_type_hints(EvidenceAttributes).items()
     for name, value in vars(EvidenceAttributes).items():
         if isinstance(value, property):
@@ -281,7 +282,7 @@ def _hints() -> Iterator[tuple[str, object]]:
 
 
 def _reader(name: str, hint: object) -> property:
-    key = _JSON_NAMES.get(name, name)
+    key = JSON_NAMES.get(name, name)
 
     def read(evidence: StoredEvidence) -> object:
         added = getattr(super(StoredEvidence, evidence), name)
@@ -290,7 +291,7 @@ def _reader(name: str, hint: object) -> property:
     return property(read)
 
 
-for _name, _hint in _hints():
+for _name, _hint in evidence_attributes():
     setattr(StoredEvidence, _name, _reader(_name, _hint))
 
 

@@ -137,6 +137,11 @@ class Finding(Struct, frozen=True):
         digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
         return digest[:_FINGERPRINT_DIGITS]
 
+    @property
+    def key(self) -> str:
+        """What tells it from all others of an audit: the fingerprint, and the log directory, as two replicas may show the same."""
+        return f"{self.fingerprint} {self.log_dir or ''}"
+
     def sort_key(self) -> tuple[object, ...]:
         """Total order of findings: by place, then code, then fingerprint; offset nulls first, missing text as empty."""
         return (

@@ -352,6 +352,8 @@ SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Parquet tables and their columns in order."""
 
+AUDIT_COLUMNS = ("merge_key", "change", "found_at", "audited_at", "run_id", "kaudit_version")
+"""What a DataFrame's findings say besides: what to merge by, and which audit found them and when."""
 DATAFRAME_COLUMNS: Mapping[str, Column] = {
     **SCAN_COLUMNS,
     **columns_of(
@@ -362,7 +364,13 @@ DATAFRAME_COLUMNS: Mapping[str, Column] = {
         difference="missing: of the source, not in the target; repeated: again in the target; only-in-target; pending: not copied yet; "
         "matched: in both",
         error="why the records of this batch cannot be decoded: all fields of records are null",
+        merge_key="what tells a finding from all others, in every audit of the same logs",
+        change="found; of a stream also changed (its words are others now) and withdrawn (the log no longer shows it)",
+        run_id="id of the audit",
+        kaudit_version="version of kaudit",
     ),
+    **columns_of("evidence", evidence="what the check saw; `json` has all of it"),
+    **columns_of("impact", impact="what it cost; times of structs are timestamps"),
     **columns_of(
         "bool",
         exact="the columns hold every field of the header; runs() reads a segment again if one of its batches lacks any",
@@ -378,7 +386,13 @@ DATAFRAME_COLUMNS: Mapping[str, Column] = {
         size="bytes of the record, uncompressed",
         offset="offset of the record; of a finding, of the offending batch or the first missing offset",
     ),
-    **columns_of("timestamp", base_timestamp="base timestamp of the header", timestamp="timestamp of the record"),
+    **columns_of(
+        "timestamp",
+        base_timestamp="base timestamp of the header",
+        timestamp="timestamp of the record",
+        found_at="when the audit began that found it first",
+        audited_at="when the audit began",
+    ),
     **columns_of(
         "binary",
         chunk="of a chunk: what findings(), timelines() and producers() need of it, readable by the same kaudit only",
@@ -403,7 +417,7 @@ DATAFRAME_TABLES: Mapping[str, tuple[str, ...]] = {
         *_REPLICA, "segment", "position", "offset", "timestamp", "timestamp_type", "key", "value", "headers", "size",
         "producer_id", "producer_epoch", "sequence", "leader_epoch", "is_transactional", "error",
     ),
-    "findings": SCAN_TABLES["findings"],
+    "findings": (*SCAN_TABLES["findings"], *AUDIT_COLUMNS),
     "timelines": SCAN_TABLES["timelines"],
     "producers": SCAN_TABLES["producers"],
     "ledger": SCAN_TABLES["record_ranges"],
@@ -417,7 +431,9 @@ NEVER_NULL: Mapping[str, frozenset[str]] = {
     )),
     "runs": frozenset((*_REPLICA, "segment", "row", "segment_number", "first_position", "path", "origin")),
     "records": frozenset((*_REPLICA, "segment", "position")),
-    "findings": frozenset(("fingerprint", "code", "name", "severity", "confidence", "status", "message")),
+    "findings": frozenset((
+        "fingerprint", "code", "name", "severity", "confidence", "status", "message", "evidence", "impact", *AUDIT_COLUMNS,
+    )),
     "timelines": frozenset((*_REPLICA, "producer_id", "entry", "kind")),
     "producers": frozenset((*_REPLICA, "producer_id")),
     "ledger": frozenset(SCAN_TABLES["record_ranges"][:7]),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
@@ -26,13 +26,14 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.shuffle_codec import unpack
 from kaudit.reading.unread_segments import Failure
-from kaudit.report.machine.tables import finding_row, producer_table_rows, timeline_table_rows
+from kaudit.report.machine.tables import producer_table_rows, timeline_table_rows
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext
 from kaudit.scanning.result_parts import ResultWithoutFindings, ScanFindings
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Unreadable
 from kaudit.source.schemes import open_segment
+from kaudit.spark.finding_rows import Stamp
 from kaudit.spark.plan import KnownInput
 from kaudit.spark.schemas import to_batches
 from kaudit.spark.task_findings import AllCounts, FindingCounts, FindingsInTasks, Found, TopicPartition
@@ -55,7 +56,6 @@ from kaudit.spark.tasks import (
 )
 
 STEP_ORDER = ("shard", "job_index", "kind")
-FINDINGS_AT_ONCE = 500
 """Rows of `findings` made at once: some 10 KB each."""
 
 
@@ -219,6 +219,7 @@ class FindingRows(Struct, frozen=True):
     """Makes the rows of `findings`, in the order of `kaudit scan`."""
 
     allow_incomplete: bool = False
+    stamp: Stamp = field(default_factory=Stamp)
 
     def __call__(self, rows: Batches) -> Batches:
         """Yield the rows. Raises UnreadableInputError where something could not be read."""
@@ -230,7 +231,7 @@ class FindingRows(Struct, frozen=True):
                     joined = unpack(cells["data"], Joined)
                 elif cells["kind"] == FINDINGS:
                     found = joined.findings(cells["job_index"], unpack(cells["data"], Found))
-                    yield from to_batches("findings", map(finding_row, found), FINDINGS_AT_ONCE)
+                    yield from self.stamp.rows(found)
                 elif not self.allow_incomplete:
                     judged = unpack(cells["data"], Judged)
                     require_complete(judged.result.with_findings(judged.found))

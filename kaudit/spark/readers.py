@@ -20,16 +20,15 @@ from kaudit.reading.range_reader import read_range
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure, require_whole
-from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
-from kaudit.spark.composition import FINDINGS_AT_ONCE, history_rows, incomplete, require_complete
+from kaudit.spark.composition import history_rows, incomplete, require_complete
+from kaudit.spark.finding_rows import Stamp
 from kaudit.spark.options import RESULTS, ReadOptions, read_options
 from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, segment_reads
 from kaudit.spark.record_rows import record_rows
 from kaudit.spark.rows import batch_rows, run_rows
-from kaudit.spark.schemas import to_batches
 from kaudit.spark.tasks import prepare_worker
 
 _ROWS_AT_ONCE = 1 << 16
@@ -52,7 +51,7 @@ class ResultReader:
         asked = self.options.scan_options(since=self.options.since, until=self.options.until, jobs=1)
         if self.table == "findings":
             result = self._required(local.scan(asked, SilentProgress()))
-            yield from to_batches("findings", map(finding_row, result.findings), FINDINGS_AT_ONCE)
+            yield from Stamp().rows(result.findings)
             return
         with local.record(asked, SilentProgress()) as recorded:
             result = self._required(recorded.result)

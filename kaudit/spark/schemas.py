@@ -3,25 +3,66 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from types import NoneType
+from typing import Any, NamedTuple, get_args, get_origin
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
+from msgspec.structs import fields
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.model.evidence import JSON_NAMES, evidence_attributes
+from kaudit.model.impact import Impact
 from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
 
 _OURS = {error.__name__: error for error in (UsageError, NothingToAuditError, UnreadableInputError)}
 _LINE = re.compile(rf"kaudit\.errors\.({'|'.join(_OURS)}): (.*)")
 LAST_TIMESTAMP_MS = 253_402_300_799_999
 """The last millisecond of the year 9999: Spark and Python know no later one."""
+WHOLE_EVIDENCE = "json"
+"""The field of evidence that has all of it."""
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def _type_of(hint: Any, name: str = "") -> pa.DataType:  # noqa: ANN401 - a type
+    """Return the Arrow type of values of a Python type; numbers whose names end in `timestamp` are times."""
+    kind = next((each for each in get_args(hint) if each is not NoneType), hint) if NoneType in get_args(hint) else hint
+    if (holder := get_origin(kind)) is Sequence:
+        return pa.list_(_type_of(get_args(kind)[0], name))
+    if holder is Mapping:
+        return pa.map_(pa.string(), _type_of(get_args(kind)[1], name))
+    if issubclass(kind, Struct):
+        return pa.struct([(each.encode_name, _type_of(each.type, each.encode_name)) for each in fields(kind)])
+    if kind is int:
+        return _TIMESTAMP if name.endswith("timestamp") else pa.int64()
+    return {bool: pa.bool_(), float: pa.float64()}.get(kind, pa.string())
+
+
+class _EvidenceStruct(NamedTuple):
+    """The Arrow type of evidence, and the attribute of `FindingEvidence` for each of its fields."""
+
+    type: pa.DataType
+    attributes: Mapping[str, str]
+
+
+def _evidence() -> _EvidenceStruct:
+    hints = dict(evidence_attributes())
+    attributes = {JSON_NAMES.get(name, name): name for name in hints}
+    own = [(key, _type_of(hints[name], key)) for key, name in attributes.items()]
+    return _EvidenceStruct(pa.struct([*own, (WHOLE_EVIDENCE, pa.string())]), attributes)
+
+
+EVIDENCE = _evidence()
+IMPACT = _type_of(Impact)
 _TYPES: Mapping[str, pa.DataType] = {
     "bool": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
+    "evidence": EVIDENCE.type,
+    "impact": IMPACT,
+    "timestamp": _TIMESTAMP,
     "record_headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
 }
 
@@ -97,13 +138,14 @@ def _of_rows(schema: pa.Schema, rows: Sequence[Mapping[str, object]]) -> pa.Reco
     for field in schema:
         values = [row.get(field.name) for row in rows]
         if pa.types.is_timestamp(field.type):
-            arrays.append(pa.array([_microseconds(value) for value in values], pa.int64()).cast(field.type))
+            arrays.append(pa.array([microseconds(value) for value in values], pa.int64()).cast(field.type))
         else:
             arrays.append(pa.array(values, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _microseconds(value: object) -> int | None:
+def microseconds(value: object) -> int | None:
+    """Return a time in ms as Spark takes it, None for one that it does not know."""
     return value * 1000 if isinstance(value, int) and 0 <= value <= LAST_TIMESTAMP_MS else None
 
 

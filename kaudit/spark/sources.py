@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from pyspark.sql import datasource as api
 from pyspark.sql.types import StructType
 
-from kaudit.spark.options import time_ms
+from kaudit.spark.finding_stream import BEGINNING, FindingStream
+from kaudit.spark.options import RESULTS, read_options, time_ms
 from kaudit.spark.plan import Chosen
 from kaudit.spark.readers import Reader, SegmentReader, reader_of
 from kaudit.spark.schemas import spark_schema
@@ -18,6 +19,7 @@ _SETS: Mapping[str, str] = {"topic": "topics", "partition": "partitions", "repli
 _HAS_FILTERS = hasattr(api, "EqualTo")
 """Spark 4.1 and later give a source the filters of a query."""
 _OFFSETS = ("base_offset", "last_offset", "first_offset", "offset")
+_OFFSET = "input"
 _TIMES = ("max_timestamp", "timestamp")
 
 
@@ -61,9 +63,13 @@ class RecordSource(_LogSource):
 
 
 class FindingSource(_LogSource):
-    """A row for each finding, by an audit of everything in one task: for SQL; the functions of kaudit.spark share the work."""
+    """A row for each finding, by an audit of everything in one task: for SQL and streams; the functions of kaudit.spark share the work."""
 
     table = "findings"
+
+    def streamReader(self, schema: StructType) -> "FindingStreamReader":  # noqa: ARG002, N802 - Spark's interface
+        """Return what audits whenever the input has changed."""
+        return FindingStreamReader(FindingStream(read_options(self.options, RESULTS)))
 
 
 class TimelineSource(_LogSource):
@@ -91,6 +97,37 @@ class SourceReader(api.DataSourceReader):
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Read what one task reads; Spark asks for nothing (None) where there are no partitions."""
         return iter(()) if partition.value is None else self.wrapped.read(partition.value)
+
+
+class FindingStreamReader(api.DataSourceStreamReader):
+    """A stream of findings in the form that Spark calls."""
+
+    def __init__(self, stream: FindingStream) -> None:
+        self._stream = stream
+        self._before = BEGINNING
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's names
+        """Return the offset at which nothing has been audited."""
+        return {_OFFSET: BEGINNING}
+
+    def latestOffset(self, start: dict[str, str] | None = None, limit: object = None) -> dict[str, str]:  # noqa: ARG002, N802
+        """Return the offset of what the input looks like now. Before 4.2 Spark does not say where it stands."""
+        if start is not None:
+            self._before = start[_OFFSET]
+        self._before = self._stream.latest(self._before)
+        return {_OFFSET: self._before}
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[api.InputPartition]:
+        """Return the one task, if the input has changed."""
+        return [] if end in (start, self.initialOffset()) else [api.InputPartition((start[_OFFSET], end[_OFFSET]))]
+
+    def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
+        """Audit."""
+        return self._stream.read(*partition.value)
+
+    def commit(self, end: dict[str, str]) -> None:
+        """Remove what Spark will not ask for again."""
+        self._stream.commit(end[_OFFSET])
 
 
 class PushdownReader(SourceReader):

@@ -1,9 +1,7 @@
 """Tables written by Spark's executors to a store, and the manifest that commits them."""
 
 import json
-import secrets
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kaudit.spark.finding_rows import new_run_id
 from kaudit.spark.jobs import SparkFailedError, named_job
 from kaudit.spark.tasks import ArrowMap, Batches
 
@@ -40,8 +39,7 @@ class TableTarget(Struct, frozen=True):
         """Take the run's id from the URL, or from the time; s3:// is s3a:// where Spark knows no other client for it."""
         place, _, run_id = url.rstrip("/").rpartition("/run_id=")
         if not place:
-            now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-            place, run_id = url.rstrip("/"), f"{now}-{secrets.token_hex(2)}"
+            place, run_id = url.rstrip("/"), new_run_id()
         configuration = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no public way
         if place.startswith("s3://") and configuration.get("fs.s3.impl") is None:
             place = f"s3a://{place.removeprefix('s3://')}"

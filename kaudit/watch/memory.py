@@ -51,7 +51,7 @@ class Waiting:
         ready: list[Finding] = []
         self.held = []
         for finding in findings:
-            key = key_of(finding)
+            key = finding.key
             before = self._seen.get(key)
             if before is None or before.message != finding.message:
                 before = _Seen(now, finding.message)
@@ -63,11 +63,6 @@ class Waiting:
                 self.held.append(finding)
         self._seen = seen
         return ready
-
-
-def key_of(finding: Finding) -> str:
-    """Return the key of a finding. It has the log directory, because two replicas of a partition may show the same."""
-    return f"{finding.fingerprint} {finding.log_dir or ''}"
 
 
 def _may_end(finding: Finding) -> bool:
@@ -116,7 +111,7 @@ class Memory(Struct):
         """Return those not reported before, and remember them; `directory_of` by place."""
         new: list[Finding] = []
         for finding in findings:
-            key = key_of(finding)
+            key = finding.key
             if key in self.findings:
                 continue
             offset = finding.last_offset if finding.last_offset is not None else finding.offset

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.model.finding import JSON_OMITS, Finding
-from kaudit.model.table_columns import DATAFRAME_TABLES, SCAN_COLUMNS, SCAN_TABLES
+from kaudit.model.table_columns import AUDIT_COLUMNS, DATAFRAME_TABLES, SCAN_COLUMNS, SCAN_TABLES
 from kaudit.report.html.finding_rows import PAGE_FACTS, PAGE_OMITS, PAGE_PLACES
 from kaudit.report.html.page_model import FindingRow
 from kaudit.report.machine.sarif import PROPERTIES, SARIF_OMITS
@@ -23,7 +23,7 @@ FINDING = results.old_duplicate()
         (set(FINDING.to_dict()), JSON_OMITS),
         (set(finding_row(FINDING)), JSON_OMITS),
         (set(SCAN_TABLES["findings"]), JSON_OMITS),
-        (set(DATAFRAME_TABLES["findings"]), JSON_OMITS),
+        (set(DATAFRAME_TABLES["findings"]) - set(AUDIT_COLUMNS), JSON_OMITS),
         (set(PROPERTIES), SARIF_OMITS),
         ({*PAGE_PLACES, *PAGE_FACTS}, PAGE_OMITS),
     ],

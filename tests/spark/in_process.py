@@ -1,6 +1,7 @@
 """The functions that Spark's tasks run, called one after the other: what DataFrames give, without a JVM."""
 
 import pickle
+from datetime import datetime
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ from kaudit.engines import local
 from kaudit.engines.kept_rows import HISTORIES
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.rows import NO_ROWS
-from kaudit.report.machine.tables import finding_row
+from kaudit.model.table_columns import SCAN_TABLES
+from kaudit.report.machine.tables import finding_row, to_json
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
 from kaudit.spark.composition import STEP_ORDER, Evidence, FindingRows, Histories, join_incidents, make_findings
@@ -104,7 +106,20 @@ def joined(steps, *, allow_incomplete=True):
 
 def findings(runs, *paths, **options):
     """Return the rows of `findings`, of runs; of the log where they are None."""
-    return [row for batch in joined(replayed(runs, *paths, **options)) for row in batch.to_pylist()]
+    return as_table([row for batch in joined(replayed(runs, *paths, **options)) for row in batch.to_pylist()])
+
+
+def as_table(rows):
+    """Return rows of the DataFrame `findings` as the Parquet table has them: without what is of the audit, structs as JSON."""
+    return [{name: row[name] for name in SCAN_TABLES["findings"]} | _as_json(row) for row in rows]
+
+
+def _as_json(row):
+    impact = {name: value for name, value in row["impact"].items() if value not in (None, [])}
+    for name, value in impact.items():
+        if isinstance(value, datetime):
+            impact[name] = round(value.timestamp() * 1000)
+    return {"evidence": row["evidence"]["json"], "impact": to_json(impact)}
 
 
 def made_histories(table, runs, *paths, allow_incomplete=True):

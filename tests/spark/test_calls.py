@@ -18,6 +18,8 @@ from kaudit.errors import UsageError
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import scan_options_of
 from kaudit.spark import frames
+from kaudit.spark.composition import FindingRows
+from kaudit.spark.finding_rows import Stamp
 from kaudit.spark.frames import _origin_of, _read_options
 from kaudit.spark.options import READING, ReadOptions
 from kaudit.spark.rows import NEEDED
@@ -25,6 +27,7 @@ from kaudit.spark.schemas import spark_schema
 from kaudit.spark.sources import SOURCES
 from tests.recorded_calls import RecordedCalls
 from tests.spark.arrow_session import ArrowSession
+from tests.spark.in_process import as_table
 
 SAMPLES = Path("samples").absolute()
 
@@ -120,7 +123,7 @@ def test_findings_of_paths_are_those_of_a_scan_with_the_same_options(options):
         path = SAMPLES / sample
         rows: Any = ks.findings(session, path, allow_incomplete=True, **options)
         expected = local.scan(scan_options_of({**options, "paths": [str(path)]}), SilentProgress()).findings
-        assert in_order(rows) == [finding_row(finding) for finding in expected]
+        assert as_table(in_order(rows)) == [finding_row(finding) for finding in expected]
 
 
 def test_what_was_saved_of_an_earlier_audit_is_not_read_again(tmp_path):
@@ -129,7 +132,7 @@ def test_what_was_saved_of_an_earlier_audit_is_not_read_again(tmp_path):
     expected = local.scan(scan_options_of({"paths": [path]}), SilentProgress()).findings
     for _ in range(2):
         rows: Any = ks.findings(session, path, state=state)
-        assert in_order(rows) == [finding_row(finding) for finding in expected]
+        assert as_table(in_order(rows)) == [finding_row(finding) for finding in expected]
     result = local.scan(scan_options_of({"paths": [path], "state": state}), SilentProgress())
     assert result.state is not None
     assert (result.state.new, result.state.read_again, result.state.unchanged > 0) == (0, 0, True)
@@ -166,6 +169,7 @@ def test_rows_of_runs_meet_the_plan_of_the_logs_they_name_and_are_read_once(monk
     monkeypatch.setattr(frames, "_parallelism", lambda _: 2)
     monkeypatch.setattr(frames, "frame_of", lambda *_: "ORIGINS")
     monkeypatch.setattr(frames, "by_number", lambda rows, count, column: rows.moved(count, column))
+    monkeypatch.setattr(frames, "FindingRows", lambda allow: FindingRows(allow, Stamp("RUN", 0)))
     given: Any = RecordedCalls("runs", schema=SimpleNamespace(fields=[ORIGIN]))
     made = repr(ks.findings(given, allow_incomplete=True))
     names = "note_origins", "plan_origins", "replay_given", "Evidence", "make_findings", "join_incidents", "FindingRows"
@@ -173,7 +177,9 @@ def test_rows_of_runs_meet_the_plan_of_the_logs_they_name_and_are_read_once(monk
     assert made.count(".moved(9, 'shard').sortWithinPartitions('shard', 'job_index', 'kind')") == 4
     assert made.count("runs.where('chunk is not null')") == made.count("repartition(8, 'topic', 'partition').map") == 1
     assert made.count(".unionByName('ORIGINS')") == 1
-    assert made.endswith(f"FindingRows(allow_incomplete=True), {spark_schema('findings')!r})")
+    assert made.endswith(
+        f"FindingRows(allow_incomplete=True, stamp=Stamp(run_id='RUN', audited_ms=0)), {spark_schema('findings')!r})"
+    )
 
 
 @pytest.mark.parametrize("table", ["batches", "runs", "records"])

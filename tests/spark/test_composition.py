@@ -24,7 +24,18 @@ from kaudit.spark.schemas import arrow_schema, milliseconds, to_batch, to_batche
 from tests.engines.faulty_logs import FAULTS, duplicates, healthy
 from tests.logs import BASE_TIMESTAMP, Log, data
 from tests.reading.test_range_joining import plain
-from tests.spark.in_process import Steps, findings, histories, joined, load, planned, replayed_works, runs_of, scanned
+from tests.spark.in_process import (
+    Steps,
+    as_table,
+    findings,
+    histories,
+    joined,
+    load,
+    planned,
+    replayed_works,
+    runs_of,
+    scanned,
+)
 
 SAMPLES = ["committed-offsets", "compacted", "consumed-offsets", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
            "replicas", "side-files", "tiered", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
@@ -105,7 +116,8 @@ def test_timelines_and_producers_are_those_of_the_tables(faulty):
         assert len(found) == len(rows) > 10
         assert sorted(map(str, found)) == sorted(map(str, rows))
         assert [row for batch in load(table, faulty) for row in batch.to_pylist()] == rows
-    assert [row for batch in load("findings", faulty) for row in batch.to_pylist()] == scanned(faulty)
+    found = [row for batch in load("findings", faulty) for row in batch.to_pylist()]
+    assert as_table(found) == scanned(faulty)
 
 
 def test_runs_end_with_their_segments(tmp_path):

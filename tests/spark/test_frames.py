@@ -1,5 +1,6 @@
 """kaudit.spark on Spark: lazy DataFrames, made of one another, and the data sources."""
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
 from tests.engines.conftest import as_reported
 from tests.engines.faulty_logs import FAULTS, duplicates
-from tests.spark.in_process import histories, load
+from tests.spark.in_process import as_table, histories, load
 
 pytestmark = pytest.mark.jvm
 RETRIES = str(Path("samples/retries").absolute())
@@ -41,7 +42,7 @@ def test_findings_of_runs_of_batches_are_those_of_scan(spark, logs, scanned):
     owners = spark.createDataFrame([("orders", "billing")], "topic string, owner string")
     joined = batches.join(owners, "topic").repartition(3)
     found = ks.findings(ks.runs(joined)).toArrow().to_pylist()
-    assert found == [finding_row(finding) for finding in scanned.findings]
+    assert as_table(found) == [finding_row(finding) for finding in scanned.findings]
 
 
 def test_timelines_of_a_path_are_those_of_tasks(spark, logs):
@@ -55,17 +56,19 @@ def test_rows_of_several_logs_joined_by_union_or_appended_to_a_table_have_the_fi
     expected = local.scan(ScanOptions([str(logs), str(other)]), SilentProgress()).findings
     months = [ks.batches(spark, log) for log in (logs, other)]
     union = months[0].unionByName(months[1])
-    assert ks.findings(ks.runs(union)).toArrow().to_pylist() == [finding_row(finding) for finding in expected]
+    assert as_table(ks.findings(ks.runs(union)).toArrow().to_pylist()) == [finding_row(finding) for finding in expected]
     for rows in months:
         rows.write.mode("append").parquet(str(tmp_path / "table"))
     table = spark.read.parquet(str(tmp_path / "table"))
-    assert ks.findings(ks.runs(table)).toArrow().to_pylist() == [finding_row(finding) for finding in expected]
+    assert as_table(ks.findings(ks.runs(table)).toArrow().to_pylist()) == [finding_row(finding) for finding in expected]
 
 
 def test_what_a_filter_leaves_has_its_findings_and_no_others(spark, logs, scanned):
     rows = ks.batches(spark, logs).where("partition in (1, 2)").repartition(5)
     found = ks.findings(ks.runs(rows)).toArrow().to_pylist()
-    assert found == [finding_row(finding) for finding in scanned.findings if finding.partition in {1, 2}] != []
+    assert (
+        as_table(found) == [finding_row(finding) for finding in scanned.findings if finding.partition in {1, 2}] != []
+    )
 
 
 def test_a_row_that_no_log_has_fails_the_action_in_one_sentence(spark, logs):
@@ -155,3 +158,29 @@ def test_nothing_is_read_before_an_action(spark):
         ks.runs(ks.batches(spark, "/no/such/place").drop("position"))
     with pytest.raises(kaudit.UsageError, match="do not say what they were read from"):
         ks.findings(spark.range(3))
+
+
+def test_a_stream_of_findings_goes_on_where_it_stopped(spark, tmp_path):
+    """Each run of the query audits what has arrived since the one before; a table merged from its rows is that of a scan."""
+    logs = tmp_path / "logs"
+    table: dict[str, str] = {}
+
+    def merge(rows, _):
+        for row in rows.collect():
+            table.pop(row.merge_key, None) if row.change == "withdrawn" else table.__setitem__(row.merge_key, row.code)
+
+    def run():
+        ks.register(spark)
+        source = spark.readStream.format("kaudit.findings").option("state", str(tmp_path / "state"))
+        rows = source.option("allow_incomplete", "true").load(str(logs))
+        assert rows.isStreaming
+        written = rows.writeStream.foreachBatch(merge).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = written.trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+        return sum(progress.numInputRows for progress in query.recentProgress)
+
+    for number in range(2):
+        shutil.copytree("samples/duplicates", logs / f"b{number}")
+        assert run() > 0
+        assert table == {finding.key: finding.code for finding in kaudit.scan(logs).findings}
+        assert run() == 0

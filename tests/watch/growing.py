@@ -12,14 +12,14 @@ from kaudit.errors import NothingToAuditError
 from kaudit.model.result import ScanResult
 from kaudit.scanning.options import ScanOptions
 from kaudit.watch.log_directories import LogDirectories
-from kaudit.watch.memory import Memory, key_of
+from kaudit.watch.memory import Memory
 from kaudit.watch.watcher import Watcher
 from tests.logs import Batch
 
 
 def findings(result: ScanResult) -> dict[str, dict[str, object]]:
     """What a scan or a watch found, in full, by what distinguishes findings."""
-    return {key_of(found): found.to_dict() for found in result.findings}
+    return {found.key: found.to_dict() for found in result.findings}
 
 
 class Watching:
@@ -41,8 +41,8 @@ class Watching:
     def look(self, *, last: bool = False) -> None:
         """Go round once, and take note of what is reported."""
         for found in self.watcher.round(last=last).new:
-            self.repeated += [key_of(found)] if key_of(found) in self.reported else []
-            self.reported[key_of(found)] = found.to_dict()
+            self.repeated += [found.key] if found.key in self.reported else []
+            self.reported[found.key] = found.to_dict()
 
     def end(self) -> dict[str, dict[str, object]]:
         """Go round for the last time; return what is in the log."""

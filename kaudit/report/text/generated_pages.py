@@ -187,7 +187,8 @@ _TRANSACTIONS = (
 )
 _DATAFRAMES = (
     "The DataFrames of `kaudit.spark` ([spark.md](spark.md)). `int8` is Spark's `byte`, `int16` `short`, `int32` `int`, `int64`\n"
-    "`bigint`; `timestamp` is Spark's, null before 1970 and after 9999; `record_headers` is `array<struct<key string, value binary>>`.\n"
+    "`bigint`; `timestamp` is Spark's, null before 1970 and after 9999; `record_headers` is `array<struct<key string, value binary>>`,\n"
+    "`evidence` and `impact` are structs of the fields that `printSchema()` shows.\n"
     "An exclamation mark: never null."
 )
 
