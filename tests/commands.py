@@ -10,8 +10,10 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,8 @@ _MODULES = (
     "kaudit.engines.local",
 )
 """What most commands import, some of it only when they run."""
+_ANY = Path(__file__).parent / "data" / "accidents" / "two-instances.tar.xz"
+"""A recording that has logs of brokers and of clients."""
 
 
 class Ran(NamedTuple):
@@ -69,8 +73,11 @@ def output_of(arguments: Sequence[str], directory: Path, variables: Mapping[str,
 
 @cache
 def _load() -> None:
+    """Import what commands need, and run one: what it makes once, such as the patterns of messages, forks have."""
     for name in _MODULES:
         import_module(name)
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        import_module("kaudit.cli.app").run(["scan", "-q", str(_ANY)])
 
 
 def _code(

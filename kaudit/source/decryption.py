@@ -77,7 +77,9 @@ def _unwrapped(data: bytes, key: RSAPrivateKey) -> bytes | None:
     number = int.from_bytes(data)
     if len(data) != size or number >= modulus or size < 2 * _HASH_BYTES + 2:
         return None
-    padded = pow(number, numbers.d, modulus).to_bytes(size)
+    by_q = pow(number, numbers.dmq1, numbers.q)  # by the Chinese remainder theorem, as all do: a fourth of the time
+    by_p = pow(number, numbers.dmp1, numbers.p) - by_q
+    padded = (by_q + numbers.iqmp * by_p % numbers.p * numbers.q).to_bytes(size)
     masked_seed, masked = padded[1 : 1 + _HASH_BYTES], padded[1 + _HASH_BYTES :]
     block = _masked(masked, _masked(masked_seed, masked))
     head, _, content = block[_HASH_BYTES:].partition(b"\1")

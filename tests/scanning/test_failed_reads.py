@@ -103,6 +103,7 @@ PARTS = {
     ],
     "clean": [["mix-compact-0"], ["mix-ct-0"]],
     "hanging-transaction": [["__transaction_state-0", "s29d-late-write-after-abort-0"]],
+    "producer-ids": [["flood-0"], ["orders-0", "shared-0"]],
     "replicas": [["orders-0"], ["payments-0"]],
 }
 """Partitions of samples that have nothing to do with one another."""
