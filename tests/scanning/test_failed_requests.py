@@ -10,6 +10,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.kafka import client
 from kaudit.source.kafka.partitions import client_of
 from kaudit.watch.live_partitions import LivePartitions
 from kaudit.watch.memory import Memory
@@ -90,6 +91,19 @@ def broker():
         yield broker
 
 
+class Clock:
+    """Time that passes only where the client waits before it asks again."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 def scanned(options: ScanOptions):
     return local.scan(options, SilentProgress())
 
@@ -117,7 +131,8 @@ def watched(options: ScanOptions):
         (failing_with(UNKNOWN_SERVER_ERROR), False),
     ],
 )
-def test_whichever_request_fails_the_result_says_so_or_is_the_same(broker, fail, stays, command):
+def test_whichever_request_fails_the_result_says_so_or_is_the_same(broker, monkeypatch, fail, stays, command):
+    monkeypatch.setattr(client, "time", Clock())
     options = ScanOptions(paths=[f"kafka://{broker.address}/orders"], jobs=1)
     requests = FailingRequests(broker, fail, stays=stays)
     client_of(broker.address, None)._retry_seconds = 0.12
