@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from kaudit.formats.application_log.layouts import Lines, looks_like_continuation
@@ -89,6 +90,7 @@ def rejoined(
         for full in (b"", b" ")
         for traces in (True, False)
     ]
+    understood = cache(understood)  # most ways have the same rows
     found = Lines([], [], [], {})
     for entry in zip(*ways, strict=True):
         best = max(entry, key=lambda one: (sum(understood(row.text) for row in one), -len(one)))
