@@ -111,8 +111,14 @@ def find_repeats(partition: PartitionAudit, open_source: OpenSource, most_bytes:
         restarts, partition.bumps_not_compared = with_bumps(restarts, partition.observations)
     if restarts:
         reader = identities.TopicIdentities(None, reads).reader(directory)
+        counts = partition.counts
         found = session_copies.compare_restarts(
-            restarts, directory, reads, reader, most_bytes if partition.decoded else 0
+            restarts,
+            directory,
+            reads,
+            reader,
+            most_bytes if partition.decoded else 0,
+            largest_batch=0 if counts.compressed else counts.largest_batch,
         )
         partition.repeated_sessions, partition.repeated_epochs, partition.restarts_not_exhausted = found
     partition.restarts_compared = 0 if partition.decoded else len(partition.restarts)

@@ -35,6 +35,9 @@ class Counts(Struct, array_like=True):
     bytes: int = 0
     legacy_batches: int = 0
     compressed_legacy: int = 0
+    compressed: int = 0
+    largest_batch: int = 0
+    """In bytes."""
     without_producer: int = 0
     partial_batches: int = 0
     empty_batches: int = 0
@@ -55,9 +58,11 @@ class Counts(Struct, array_like=True):
         newest = max(self.max_timestamp, other.max_timestamp)
         oldest = min((time for time in (self.min_timestamp, other.min_timestamp) if time >= 0), default=-1)
         of_broker = max(self.broker_timestamp, other.broker_timestamp)
+        largest = max(self.largest_batch, other.largest_batch)
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.max_timestamp, self.min_timestamp, self.broker_timestamp = newest, oldest, of_broker
+        self.largest_batch = largest
 
 
 class LastBatch(Struct, frozen=True, array_like=True):

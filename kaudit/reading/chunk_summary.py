@@ -5,7 +5,13 @@ from numpy.typing import NDArray
 
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.model.batch import Batches, last_offsets
-from kaudit.model.batch_fields import CONTROL_FLAG, DELETE_HORIZON_FLAG, LOG_APPEND_TIME_FLAG, NO_LEADER_EPOCH
+from kaudit.model.batch_fields import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    LOG_APPEND_TIME_FLAG,
+    NO_LEADER_EPOCH,
+)
 from kaudit.reading.batch_starts import batch_starts
 from kaudit.reading.chunk_rows import ChunkRange, ChunkRows, Counts, LastBatch
 from kaudit.reading.digest_leaves import range_leaves
@@ -120,6 +126,8 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
         batches=len(batches),
         records=int((count if int(count.min()) >= 0 else np.maximum(count, 0)).sum(dtype=np.int64)),
         bytes=int(batches["size"].sum()),
+        compressed=_flagged(batches["attributes"], CODEC_MASK),
+        largest_batch=int(batches["size"].max()),
         max_timestamp=int(known.max()) if len(known) else -1,
         min_timestamp=int(known.min()) if len(known) else -1,
         dated_ahead=ahead,

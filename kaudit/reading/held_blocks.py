@@ -1,6 +1,7 @@
 """Files whose places are read one by one: those near one another cost one reading."""
 
 from collections import OrderedDict
+from contextlib import closing
 from typing import Self
 
 from kaudit.reading.chunk_plan import OpenSource
@@ -79,3 +80,26 @@ class _Held:
 
     def close(self) -> None:
         """Stay open: whoever holds the blocks closes the file."""
+
+
+class HeldRange:
+    """Ranges of files, at most half of `capacity` long: what one has in common with the one read before it is not read again."""
+
+    def __init__(self, open_source: OpenSource, capacity: int) -> None:
+        self._open = open_source
+        self._data = bytearray(capacity)
+        self._file: SegmentFile | None = None
+        self._start = self._end = 0
+
+    def read(self, segment: SegmentFile, start: int, stop: int) -> tuple[bytearray, int, int]:
+        """Return bytes, and where in them the range begins and ends, at the end of the file at the latest. Raises OSError."""
+        held = memoryview(self._data)
+        if segment is not self._file or not self._start <= start <= self._end:
+            self._file, self._start, self._end = segment, start, start
+        if stop - self._start > len(held):
+            held[: self._end - start] = held[start - self._start : self._end - self._start]
+            self._start = start
+        if stop > self._end:
+            with closing(self._open(segment)) as source:
+                self._end += source.read_into(self._end, held[self._end - self._start : stop - self._start])
+        return self._data, start - self._start, min(stop, self._end) - self._start

@@ -78,11 +78,13 @@ def test_offsets_present_are_counted_from_the_start_of_the_log():
 
 
 def test_counts_are_added_and_times_compared():
-    names = [name for name in Counts.__struct_fields__ if not name.endswith("_timestamp")]
-    one = Counts(**{name: number for number, name in enumerate(names)}, max_timestamp=50, min_timestamp=20)
-    one.add(Counts(**dict.fromkeys(names, 100), max_timestamp=40, min_timestamp=10))
+    names = [name for name in Counts.__struct_fields__ if not name.endswith(("_timestamp", "largest_batch"))]
+    one = Counts(
+        **{name: number for number, name in enumerate(names)}, max_timestamp=50, min_timestamp=20, largest_batch=70
+    )
+    one.add(Counts(**dict.fromkeys(names, 100), max_timestamp=40, min_timestamp=10, largest_batch=60))
     assert [getattr(one, name) for name in names] == [100 + number for number in range(len(names))]
-    assert (one.max_timestamp, one.min_timestamp) == (50, 10)
+    assert (one.max_timestamp, one.min_timestamp, one.largest_batch) == (50, 10, 70)
     for mine, other, least, greatest in (
         ((-1, -1), (0, 7), 0, 7),
         ((3, 4), (-1, -1), 3, 4),

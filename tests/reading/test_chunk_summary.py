@@ -41,8 +41,8 @@ def summed(log_start=None, latest=LATEST, batches=None, **options):
 
 def test_everything_that_is_counted():
     assert summed().counts == Counts(
-        batches=6, records=2 + 3 + 1 + 1 + 0 + 2, bytes=sum(SIZES), without_producer=1, partial_batches=2, empty_batches=1,
-        markers=1, max_timestamp=BASE_TIMESTAMP + 6, min_timestamp=BASE_TIMESTAMP + 1,
+        batches=6, records=2 + 3 + 1 + 1 + 0 + 2, bytes=sum(SIZES), largest_batch=max(SIZES), without_producer=1,
+        partial_batches=2, empty_batches=1, markers=1, max_timestamp=BASE_TIMESTAMP + 6, min_timestamp=BASE_TIMESTAMP + 1,
         broker_timestamp=BASE_TIMESTAMP + 3, broker_timestamps=1,
     )  # fmt: skip
 

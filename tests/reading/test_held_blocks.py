@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kaudit.reading.held_blocks import HeldBlocks
+from kaudit.reading.held_blocks import HeldBlocks, HeldRange
 from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
 from tests.failing_reads import counted_reads
@@ -61,3 +61,20 @@ def test_a_failure_is_that_of_the_file(files, monkeypatch):
         with pytest.raises(OSError, match="Input/output error"):
             read(source, 0, 10)
         assert len(read(source, 0, 10)) == 10  # the next reading may work
+
+
+def test_ranges_are_those_of_the_file_and_what_they_share_is_read_once(files, monkeypatch):
+    choose = random.Random(1)
+    reads = counted_reads(monkeypatch)
+    held = HeldRange(open_segment, 20_000)
+    for _ in range(500):
+        file, start = files[choose.randrange(2)], choose.randrange(SIZE)
+        stop = start + choose.randrange(1, 10_000)
+        data, first, end = held.read(file, start, stop)
+        assert bytes(data[first:end]) == pathlib.Path(file.path).read_bytes()[start:stop]
+    before = reads.count
+    for start in range(0, 50_000, 1_000):
+        data, first, end = held.read(files[0], start, start + 10_000)
+        assert bytes(data[first:end]) == pathlib.Path(files[0].path).read_bytes()[start : start + 10_000]
+    assert held.read(files[0], 49_000, 50_000)[1:] != (0, 0)
+    assert reads.count - before == 2 * 50  # each opens the file, and reads what is new

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +13,18 @@ from numpy.typing import NDArray
 from kaudit.audits.records.repeats import equal_rows
 from kaudit.audits.repeats.records_again import Ranges, RecordsAgain
 from kaudit.audits.repeats.restarts import Edge
+from kaudit.formats.errors import WireError
+from kaudit.formats.log.batch_header import HEADER, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD
+from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches, concatenate
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
+from kaudit.reading.held_blocks import HeldRange
 from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
+from kaudit.reading.identity.parts import content_of
 from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes
 from kaudit.reading.run_batches import boundary_batches
 from kaudit.reading.segment import ByteRange
@@ -27,6 +33,16 @@ from kaudit.source.layout import PartitionDirectory
 
 FOLLOWED_BYTES = 256 << 20
 """Read of one partition where records are compared side by side."""
+FAR_BYTES = 8 << 20
+"""Bytes of the log in which the last batches of a producer's last epoch are looked for."""
+_SEARCHED_BATCH = 1 << 20
+"""Larger batches are not searched for bytes."""
+_SEARCHED_BACK = 16 << 20
+"""Bytes before hits that are searched for one producer's header: where there are more, reading its records costs less."""
+_LENGTH = HEADER.struct("batch_length")
+_PRODUCER, _PRODUCER_AT = HEADER.struct("producer_id", "producer_epoch"), HEADER.offset("producer_id")
+_HOLDERS = 8
+"""Of more batches with equal records all are read."""
 TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
 """The last batches of a producer, many times what clients have in flight: so many, or those of so many bytes."""
 _WINDOW_BYTES = 256 << 10
@@ -45,15 +61,24 @@ class StoredRecord(NamedTuple):
 
 
 class ProducerRecords:
-    """Reads records of producers again that are outside transactions."""
+    """Reads records of producers again that are outside transactions.
 
-    def __init__(self, directory: PartitionDirectory, open_source: OpenSource, reader: IdentityReader) -> None:
+    `largest_batch`, in bytes, of a partition where nothing is compressed; without it no bytes are searched.
+    """
+
+    def __init__(
+        self, directory: PartitionDirectory, open_source: OpenSource, reader: IdentityReader, largest_batch: int = 0
+    ) -> None:
         self.directory = directory
         self._open = open_source
         self._again = RecordsAgain(directory, open_source, reader, _is_plain)
         self._block = lru_cache(_BLOCKS)(self._framed)
         self._first = lru_cache(1)(self.of_batch)
         self._tails: dict[tuple[int, int], Sequence[StoredRecord]] = {}
+        self._asked: dict[tuple[int, int], tuple[Edge, int]] = {}
+        has_bytes = all(segment.text is None and segment.fetched is None for segment in directory.segments)
+        self._largest = largest_batch if has_bytes and largest_batch <= _SEARCHED_BATCH else 0
+        self._range = HeldRange(open_source, 2 * (FAR_BYTES + self._largest) if self._largest else 0)
         self._room = FOLLOWED_BYTES
 
     def of_batch(self, batch: BoundaryBatch) -> Sequence[StoredRecord]:
@@ -79,12 +104,76 @@ class ProducerRecords:
 
     def tail(self, edge: Edge, reach: int) -> Sequence[StoredRecord]:
         """Return the records of a producer's last batches that begin within so many bytes; none where they cannot be read."""
+        edge, reach = self._asked.setdefault(edge.producer, (edge, reach))
         if edge.producer not in self._tails:
             try:
                 self._tails[edge.producer] = list(self._tail(edge, reach))
             except OSError:
                 self._tails[edge.producer] = ()  # reported by the audit itself
         return self._tails[edge.producer]
+
+    def may_repeat(self, edge: Edge, first: StoredRecord, before: Edge, reach: int) -> bool:
+        """Return whether a copy of a producer's first record in the tail of `before` can matter, by far less reading than `tail`.
+
+        Its own last epoch is no evidence by one record under another time.
+        """
+        holders = self._holders(before, reach, self._bytes(first))
+        if not holders or before.producer_id != edge.producer_id:
+            return holders is None or bool(holders)
+        columns, undecoded = self._again.reader.columns(holders, MAX_BATCH_BYTES)
+        same = (columns.identities[:, 0] == first.content) & (columns.timestamps == first.timestamp)
+        if undecoded or same.any():
+            return True
+        room = self._room
+        try:
+            with closing(self.begun(edge, first)) as ours:
+                second = next(islice(ours, 1, None), None)
+        except OSError:
+            return True  # reading the records says so
+        finally:
+            self._room = room
+        return second is not None and self._holders(before, reach, self._bytes(second)) != []
+
+    def _bytes(self, record: StoredRecord) -> bytes:
+        """Return bytes that all equals of a record have where nothing is compressed; none where that is not known."""
+        identity = self._again.reader.identity
+        data = batch_bytes(record.batch, self.directory, self._open) if self._largest and identity.is_whole else None
+        if data is None:
+            return b""
+        try:
+            found = next(
+                each for each in read_records(memoryview(data), MAX_BATCH_BYTES) if each.offset == record.offset
+            )
+        except (WireError, StopIteration):
+            return b""
+        content = content_of(found, identity.choices[0])
+        return content if content in data else b""
+
+    def _holders(self, edge: Edge, reach: int, wanted: bytes) -> list[bytes] | None:
+        """Return what seem to be the batches up to `edge` and within reach that hold these bytes; None where that is not known."""
+        edge, reach = self._asked.setdefault(edge.producer, (edge, reach))
+        if not wanted or edge.producer in self._tails:
+            return None
+        last, producer = edge.batch._replace(position=edge.batch.position + 1), _PRODUCER.pack(*edge.producer)
+        found: list[bytes] = []
+        room = _SEARCHED_BACK
+        try:
+            for segment, first, end in ranges_before(self.directory, last, reach):
+                data, start, stop = self._range.read(self.directory.segments[segment], first, end + self._largest)
+                at = data.find(wanted, start, stop)
+                while at >= 0:
+                    room -= self._largest
+                    place = data.rfind(producer, max(at - self._largest, start), at) - _PRODUCER_AT
+                    if place >= start:
+                        size = LOG_OVERHEAD + _LENGTH.unpack_from(data, place + LENGTH_OFFSET)[0]
+                        found.append(bytes(data[place : place + max(size, HEADER_SIZE)]))
+                        room = -1 if size > self._largest else room  # not one of the batches that were counted
+                    if room < 0 or len(found) > _HOLDERS:
+                        return None
+                    at = data.find(wanted, at + 1, stop)
+        except OSError:
+            return None  # reading the records says so
+        return found
 
     def _tail(self, edge: Edge, reach: int) -> Iterator[StoredRecord]:
         parts: deque[tuple[int, Batches]] = deque()

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.audits.repeats.producer_records import ProducerRecords, StoredRecord, ranges_before
+from kaudit.audits.repeats.producer_records import FAR_BYTES, ProducerRecords, StoredRecord, ranges_before
 from kaudit.audits.repeats.restarts import Edge, Restart
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
@@ -31,8 +31,6 @@ _USUAL_WRITERS, _MIN_USUAL = 3, 10
 equal then, or their timestamps too."""
 NEAR_BYTES = 1 << 20
 """Bytes of the log in which the last batches of a producer that ended are looked for."""
-FAR_BYTES = 8 << 20
-"""Bytes of the log in which those of a producer's last epoch are looked for."""
 _PLACES = 8
 """Places of one earlier producer from which records are compared, the last ones: a record that recurs is no evidence."""
 _PROOF = 64
@@ -65,20 +63,22 @@ class Compared(NamedTuple):
     not_exhausted: int
 
 
-def compare_restarts(
+def compare_restarts(  # noqa: PLR0913 - independent inputs
     restarts: Sequence[Restart],
     directory: PartitionDirectory,
     open_source: OpenSource,
     reader: IdentityReader,
     most_bytes: int | None = 0,
+    *,
+    largest_batch: int = 0,
 ) -> Compared:
     """Return which producers begin with records of those before them.
 
     At most `most_bytes` of the log before a producer are searched for its first record, None: all; 0: the last batches of those
-    before it alone.
+    before it alone. `largest_batch` as of ProducerRecords.
     """
     with HeldBlocks(open_source) as held:
-        return _compared(restarts, ProducerRecords(directory, held, reader), most_bytes)
+        return _compared(restarts, ProducerRecords(directory, held, reader, largest_batch), most_bytes)
 
 
 def _compared(restarts: Sequence[Restart], records: ProducerRecords, most_bytes: int | None) -> Compared:
@@ -145,7 +145,10 @@ def _places_in_tails(
         found.writers[first.content].add(restart.first.producer_id)
         for before in restart.before:
             own = before.producer_id == restart.first.producer_id
-            for record in records.tail(before, FAR_BYTES if own else NEAR_BYTES):
+            reach = FAR_BYTES if own else NEAR_BYTES
+            if not records.may_repeat(restart.first, first, before, reach):
+                continue
+            for record in records.tail(before, reach):
                 if record.content == first.content:
                     found.writers[first.content].add(before.producer_id)
                     found.places[number, *before.producer].append((record.batch, record.offset))

@@ -1,10 +1,14 @@
 """A producer's last records before a place in the log: which, and how far the log is read."""
 
+import random
+from collections import Counter
+
 import pytest
 
 from kaudit.audits.repeats import producer_records
 from kaudit.audits.repeats.producer_records import TAIL_BATCHES, ProducerRecords
-from kaudit.audits.repeats.restarts import Edge
+from kaudit.audits.repeats.restarts import Edge, Restart
+from kaudit.audits.repeats.session_copies import Compared, compare_restarts
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.schemes import open_segment
@@ -76,3 +80,54 @@ def test_of_a_segment_that_is_gone_there_is_none(tmp_path):
         raise OSError("gone")
 
     assert list(ProducerRecords(directory, gone, IdentityReader()).tail(Edge(PID, 0, batch), 1 << 20)) == []
+
+
+PLENTY = 1 << 16
+"""Bytes of a batch that none here has."""
+
+
+def compared(directory: PartitionDirectory, restarts: list[Restart], largest_batch: int) -> Compared:
+    return compare_restarts(restarts, directory, open_segment, IdentityReader(), largest_batch=largest_batch)
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 4, 8])
+def test_a_search_of_bytes_leaves_out_nothing_that_reading_all_tails_finds(tmp_path, kinds):
+    """Three producers at random, each with epochs whose first records are now and then there before, in one batch or in several."""
+    total: Counter[str] = Counter()
+    for seed in range(40):
+        choose = random.Random(f"{kinds} {seed}")
+        batches, times, sequences, firsts = [], [], dict.fromkeys(range(3), 0), []
+        epochs = dict.fromkeys(range(3), 0)
+        for number in range(60):
+            producer = choose.randrange(3)
+            if sequences[producer] and choose.random() < 0.15:
+                epochs[producer], sequences[producer] = epochs[producer] + 1, 0
+                firsts.append((producer, epochs[producer], number))
+            count = choose.choice([1, 1, 1, 3])
+            payload = b"%d" % choose.randrange(kinds)
+            batches.append(data(PID + producer, epochs[producer], sequences[producer], count, payload=payload))
+            times.append(1_000 + choose.choice([number, number // 20]))
+            sequences[producer] += count
+        (place := tmp_path / str(seed)).mkdir()
+        directory = written(place, *batches, starts=(30,), times=times)
+        every = [batch for segment in range(len(directory.segments)) for batch in batches_of(directory, segment)]
+        restarts = []
+        for producer, epoch, number in firsts:
+            before: dict[int, Edge] = {}
+            for batch, stored in zip(batches[:number], every, strict=False):
+                before[batch.producer_id] = Edge(batch.producer_id, batch.epoch, stored)
+            own = before.pop(PID + producer)
+            restarts.append(Restart(Edge(PID + producer, epoch, every[number]), [own, *before.values()]))
+        found = compared(directory, restarts, 0)
+        assert compared(directory, restarts, PLENTY) == found
+        total.update(sessions=len(found.sessions), epochs=len(found.epochs))
+    assert min(total["sessions"], total["epochs"]) > 0 or kinds > 2
+    assert total["epochs"] > 0
+
+
+def test_where_the_bytes_are_not_there_no_tail_is_read(tmp_path, monkeypatch):
+    directory = written(tmp_path, *(data(PID, number // 8, number % 8, payload=b"%d" % number) for number in range(16)))
+    every = batches_of(directory)
+    restart = Restart(Edge(PID, 1, every[8]), [Edge(PID, 0, every[7])])
+    monkeypatch.setattr(ProducerRecords, "tail", None)
+    assert compared(directory, [restart], SIZE) == Compared([], [], 0)
