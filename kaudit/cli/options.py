@@ -16,7 +16,7 @@ from kaudit.cli.settings import Version, configure
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS
-from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.options import IsolationLevel, ScanOptions
 
 if TYPE_CHECKING:  # few outputs are redacted
     from kaudit.results.redaction import Redactor
@@ -266,13 +266,6 @@ class FindingOptions(WatchedFindings, frozen=True, kw_only=True):
         int | None,
         typer.Option("--max-findings", metavar="N", min=0, help="Show at most N, most severe first; all are counted."),
     ] = None
-
-
-class IsolationLevel(enum.Enum):
-    """The values of a consumer's isolation.level."""
-
-    READ_UNCOMMITTED = "read_uncommitted"
-    READ_COMMITTED = "read_committed"
 
 
 class RecordOptions(OptionGroup, frozen=True, kw_only=True):

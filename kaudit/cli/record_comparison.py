@@ -12,7 +12,6 @@ from kaudit.cli.comparison import diff_request
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.identities import identity_reader
 from kaudit.cli.loading import loaded
-from kaudit.cli.options import IsolationLevel
 from kaudit.cli.parsing import is_fingerprint, parse_duration, parse_names
 from kaudit.cli.settings import Settings
 from kaudit.cli.streams import write_pieces
@@ -27,7 +26,7 @@ from kaudit.model.ledger import LedgerResult
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.grammar import Identity
 from kaudit.report.console import visible
-from kaudit.scanning.options import ScanOptions
+from kaudit.scanning.options import IsolationLevel, ScanOptions
 from kaudit.source.schemes import open_segment
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import get_args, get_type_hints
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from kaudit.model.finding import JSON_OMITS, Finding
 from kaudit.model.result import PartitionSummary, SegmentSummary
@@ -352,6 +353,14 @@ SCAN_TABLES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Parquet tables and their columns in order."""
 
+DEDUP_COLUMNS: Mapping[str, Column] = {
+    "row": Column("string", "duplicate or range; the columns of the other are null"),
+    **{
+        name: replace(column, type="timestamp" if name.endswith("_timestamp") or name == "timestamp" else column.type)
+        for name, column in DUPLICATE_COLUMNS.items()
+    },
+}
+"""Columns of the DataFrame `dedup`."""
 AUDIT_COLUMNS = ("merge_key", "change", "found_at", "audited_at", "run_id", "kaudit_version")
 """What a DataFrame's findings say besides: what to merge by, and which audit found them and when."""
 DATAFRAME_COLUMNS: Mapping[str, Column] = {
@@ -420,6 +429,8 @@ DATAFRAME_TABLES: Mapping[str, tuple[str, ...]] = {
     "findings": (*SCAN_TABLES["findings"], *AUDIT_COLUMNS),
     "timelines": SCAN_TABLES["timelines"],
     "producers": SCAN_TABLES["producers"],
+    "diff": SCAN_TABLES["comparisons"],
+    "dedup": tuple(DEDUP_COLUMNS),
     "ledger": SCAN_TABLES["record_ranges"],
 }  # fmt: skip
 """DataFrames of `kaudit.spark` and their columns in order."""
@@ -436,9 +447,16 @@ NEVER_NULL: Mapping[str, frozenset[str]] = {
     )),
     "timelines": frozenset((*_REPLICA, "producer_id", "entry", "kind")),
     "producers": frozenset((*_REPLICA, "producer_id")),
+    "diff": frozenset((*_REPLICA, "leader_epochs")),
+    "dedup": frozenset(("row", *_REPLICA)),
     "ledger": frozenset(SCAN_TABLES["record_ranges"][:7]),
 }  # fmt: skip
 """Columns of the DataFrames that are never null."""
+
+
+def dataframe_column(table: str, name: str) -> Column:
+    """Return what a column of a DataFrame is."""
+    return (DEDUP_COLUMNS if table == "dedup" else DATAFRAME_COLUMNS)[name]
 
 
 def schema_of(table: str) -> dict[str, str]:

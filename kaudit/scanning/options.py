@@ -27,6 +27,13 @@ class Depth(Enum):
     RECORDS = "records"
 
 
+class IsolationLevel(Enum):
+    """The values of a consumer's isolation.level."""
+
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
 def parse_broker_version(text: str, option: str = "--broker-version") -> str:
     """Check a broker version: `auto`, or a release whose rules are known."""
     from kaudit.broker.releases.profile import (  # noqa: PLC0415 - --help lists options without the releases

@@ -1,4 +1,4 @@
-"""Kafka logs as DataFrames of Spark: batches, runs, records, findings, timelines, producers and ledger.
+"""Kafka logs as DataFrames of Spark: batches, runs, records, findings, timelines, producers, diff, dedup and ledger.
 
     import kaudit.spark as ks
 
@@ -16,9 +16,20 @@ from kaudit.errors import MissingExtraError
 from kaudit.installation import install_command
 
 if TYPE_CHECKING:
-    from kaudit.spark.frames import batches, findings, ledger, producers, records, register, runs, timelines
+    from kaudit.spark.frames import (
+        batches,
+        dedup,
+        diff,
+        findings,
+        ledger,
+        producers,
+        records,
+        register,
+        runs,
+        timelines,
+    )
 
-__all__ = ["batches", "findings", "ledger", "producers", "records", "register", "runs", "timelines"]
+__all__ = ["batches", "dedup", "diff", "findings", "ledger", "producers", "records", "register", "runs", "timelines"]
 
 
 def require_pyspark(what: str) -> None:

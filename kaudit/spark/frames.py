@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
 from weakref import WeakSet
 
@@ -15,16 +14,13 @@ from msgspec.structs import replace
 
 from kaudit.engines.kept_rows import HISTORIES
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.record_ledger import LedgerRequest, record_ledger
+from kaudit.engines.record_ledger import record_ledger
 from kaudit.engines.rows import NO_ROWS, Rows
 from kaudit.errors import UsageError
-from kaudit.model.replicas import Replica
 from kaudit.model.result import ScanResult
-from kaudit.reading.identity.columns import IdentityReader
-from kaudit.reading.identity.grammar import parse_identity
-from kaudit.report.machine.tables import matched_range_rows, record_range_rows
 from kaudit.scanning.options import ScanOptions, scan_options_of
 from kaudit.source.schemes import open_segment
+from kaudit.spark.comparisons import ledger_request, ledger_rows, sides_of
 from kaudit.spark.composition import (
     STEP_ORDER,
     Evidence,
@@ -38,9 +34,19 @@ from kaudit.spark.composition import (
 from kaudit.spark.given_rows import origin_row
 from kaudit.spark.given_rows import replayed as replayed_rows
 from kaudit.spark.jobs import retries
-from kaudit.spark.options import AUDITING, READING, RESULTS, ReadOptions, Time, absolute, checked_name, read_options
+from kaudit.spark.options import (
+    AUDITING,
+    COMPARED,
+    READING,
+    RESULTS,
+    ReadOptions,
+    Time,
+    absolute,
+    checked_name,
+    read_options,
+)
 from kaudit.spark.plan import TASKS_PER_CORE, AuditPlan, listed_input
-from kaudit.spark.readers import SegmentReader, read_parts
+from kaudit.spark.readers import read_parts, reader_of
 from kaudit.spark.reading_in_tasks import replayed_on
 from kaudit.spark.record_ledger import SessionRecords
 from kaudit.spark.releases import HAS_DATA_SOURCES, arrow_table, by_number, frame_of
@@ -110,12 +116,10 @@ class Judgement(TypedDict, total=False):
 
 
 class Compared(TypedDict, total=False):
-    """How records are compared, as `kaudit diff --by records` does.
+    """How records are compared, as `kaudit dedup` and `kaudit diff --by records` do; the others are as of Read.
 
-    `identity`: the parts that make records the same; `maps`: texts REGEX=NAME; `isolation_level`: read_uncommitted or read_committed;
-    `topics`, `partitions`, `compacted_topics`, `command_config`, `remote`, `remote_keys` as of Read, `target_command_config` and
-    `target_remote` the target's;
-    `allow_incomplete`: what could not be read raises no error.
+    `identity`: the parts that make records the same; `isolation_level`: read_uncommitted or read_committed; `maps`: texts REGEX=NAME;
+    `target_command_config` and `target_remote`: as those of the source (these three of a ledger alone).
     """
 
     identity: str
@@ -123,12 +127,33 @@ class Compared(TypedDict, total=False):
     isolation_level: str
     topics: Sequence[str]
     partitions: Sequence[int]
+    depth: str
+    layout: str
+    log_start_offset: int
+    compacted: bool
     compacted_topics: Sequence[str]
     command_config: str
     target_command_config: str
     remote: str
     remote_keys: Sequence[str]
     target_remote: str
+    allow_incomplete: bool
+
+
+class Replicas(TypedDict, total=False):
+    """How replicas are compared, as `kaudit diff` does. `names`: texts NAME=PATH; the others are as of Read."""
+
+    names: Sequence[str]
+    topics: Sequence[str]
+    partitions: Sequence[int]
+    depth: str
+    layout: str
+    log_start_offset: int
+    compacted: bool
+    compacted_topics: Sequence[str]
+    command_config: str
+    remote: str
+    remote_keys: Sequence[str]
     allow_incomplete: bool
 
 
@@ -222,6 +247,22 @@ def producers(
     return _histories(source, paths, options, "producers")
 
 
+def diff(spark: "SparkSession", paths: Paths, **options: Unpack[Replicas]) -> "DataFrame":
+    """Return each replica of each partition of several log directories, as `kaudit diff` compares them, in one task.
+
+    Raises as `batches` does.
+    """
+    return _load(spark, "diff", paths, options)
+
+
+def dedup(spark: "SparkSession", paths: Paths, **options: Unpack[Compared]) -> "DataFrame":
+    """Return the records that repeat earlier ones of their partition, and ranges of them, as `kaudit dedup` does, in one task.
+
+    Raises as `batches` does.
+    """
+    return _load(spark, "dedup", paths, options)
+
+
 def ledger(
     spark: "SparkSession",
     source: "str | os.PathLike[str]",
@@ -238,31 +279,13 @@ def ledger(
         UnreadableInputError: something could not be read.
 
     """
-    isolation = options.get("isolation_level", "read_uncommitted")
-    if isolation not in {"read_uncommitted", "read_committed"}:
-        raise UsageError(f"isolation_level {isolation}: read_uncommitted or read_committed")
-    identity = options.get("identity")
-    request = LedgerRequest(
-        reader=IdentityReader() if identity is None else IdentityReader(parse_identity(identity)),
-        given=identity is not None,
-        read_committed=isolation == "read_committed",
-        maps=options.get("maps", ()),
-        target_command_config=options.get("target_command_config"),
-        target_remote=next(iter(absolute([options["target_remote"]] if "target_remote" in options else [])), None),
-    )
-    paths = absolute([os.fspath(source), os.fspath(target)])
-    names = ("topics", "partitions", "compacted_topics", "command_config", "remote", "remote_keys")
-    own = {name: options[name] for name in names if name in options}  # type: ignore[literal-required]
-    asked = read_options({"paths": paths, **own}).scan_options()
+    read = _read_options(source, {**options, "target": os.fspath(target)}, COMPARED["ledger"])
     on = SessionRecords(spark, nullcontext)
-    sides = Replica("source", paths[0]), Replica("target", paths[1])
     raise_own_errors()
-    with record_ledger(asked, sides, request, SilentProgress(), on) as result:
-        if not options.get("allow_incomplete"):
+    with record_ledger(read.scan_options(), sides_of(read), ledger_request(read), SilentProgress(), on) as result:
+        if not read.allow_incomplete:
             require_complete(result.scan)
-        rows = pa.Table.from_batches(
-            to_batches("ledger", chain(record_range_rows(result), matched_range_rows(result))), arrow_schema("ledger")
-        )
+        rows = pa.Table.from_batches(to_batches("ledger", ledger_rows(result)), arrow_schema("ledger"))
     return frame_of(spark, rows)
 
 
@@ -388,13 +411,13 @@ def _parallelism(spark: "SparkSession") -> int:
     return spark.sparkContext.defaultParallelism
 
 
-def _load(spark: "SparkSession", table: str, paths: Paths, options: Read) -> "DataFrame":
+def _load(spark: "SparkSession", table: str, paths: Paths, options: Read | Compared | Replicas) -> "DataFrame":
     raise_own_errors()
-    read = _read_options(paths, cast("dict[str, Any]", options), READING)
+    read = _read_options(paths, cast("dict[str, Any]", options), COMPARED.get(table, READING))
     if HAS_DATA_SOURCES:
         register(spark)
         return spark.read.format(f"kaudit.{table}").options(**read.to_text()).load()
-    reader = SegmentReader(table, read)
+    reader = reader_of(table, read.to_text())
     parts = pa.array(reader.parts(), pa.binary())
     planned = frame_of(spark, pa.table({"number": pa.array(range(len(parts)), pa.int32()), "part": parts}))
     if len(parts):

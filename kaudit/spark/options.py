@@ -13,7 +13,7 @@ from msgspec import Struct, ValidationError, convert, field
 from msgspec.structs import fields
 
 from kaudit.errors import UsageError, suggestion
-from kaudit.scanning.options import DECLARED, ScanOptions, scan_options_of
+from kaudit.scanning.options import DECLARED, IsolationLevel, ScanOptions, scan_options_of
 from kaudit.source.option import milliseconds, parse_time
 from kaudit.source.uri import Uri, UrlError
 
@@ -22,7 +22,7 @@ Time = datetime | str | int
 
 
 class ReadOptions(Struct, frozen=True):
-    """What to read: offsets and times (ms) are inclusive, None means unbounded; `audit` are options of the audit by name.
+    """What to read: offsets and times (ms) are inclusive, None means unbounded; by name options of the audit and of comparisons.
 
     `partition_bytes`: bytes of segments that a task reads, about. `pushdown`: filters of Spark choose segments before they are
     read. `allow_incomplete`: what cannot be listed or read is left out, and no error.
@@ -37,13 +37,14 @@ class ReadOptions(Struct, frozen=True):
     pushdown: bool = False
     allow_incomplete: bool = False
     audit: Mapping[str, Any] = field(default_factory=dict)
+    compared: Mapping[str, Any] = field(default_factory=dict)
 
     def to_text(self) -> dict[str, str]:
         """Return the options of a data source."""
         own = {name: getattr(self, name) for name in _OWN}
         return {
             name: json.dumps(value)
-            for name, value in {**own, **self.audit}.items()
+            for name, value in {**own, **self.audit, **self.compared}.items()
             if value is not None and value is not False and value != ()
         }
 
@@ -58,23 +59,45 @@ class ReadOptions(Struct, frozen=True):
         return scan_options_of({"paths": self.paths, **self.audit, **audit})
 
 
-_OWN: Mapping[str, Any] = {entry.name: entry.type for entry in fields(ReadOptions) if entry.name != "audit"}
+_OWN: Mapping[str, Any] = {
+    entry.name: entry.type for entry in fields(ReadOptions) if entry.name not in {"audit", "compared"}
+}
 _DECLARED = {entry.keyword: entry for entry in DECLARED.values() if entry.option.name != "jobs"}
 _JUDGING = frozenset((
     "producer_ids", "since", "until", "broker_version", "now", "zookeeper", "blocks", "metadata", "server_logs",
     "client_logs", "state", "digests",
 ))  # fmt: skip
 """Options of how an audit goes about what was read. The others choose what is read."""
+_COMPARING: Mapping[str, Any] = {
+    "identity": str,
+    "isolation_level": IsolationLevel,
+    "maps": Sequence[str],
+    "names": Sequence[str],
+    "target": str,
+    "target_command_config": str,
+    "target_remote": str,
+}
+"""Options of comparisons, with their types."""
 OPTIONS: Mapping[str, Any] = {
-    **{name: entry.type for name, entry in _DECLARED.items()}, "compacted_topics": Sequence[str], **_OWN,
+    **{name: entry.type for name, entry in _DECLARED.items()}, "compacted_topics": Sequence[str], **_OWN, **_COMPARING,
 }  # fmt: skip
 """The type of every option."""
-READING = frozenset(OPTIONS) - _JUDGING | frozenset(_OWN)
+READING = frozenset(OPTIONS) - _JUDGING - frozenset(_COMPARING) | frozenset(_OWN)
 """Names of the options of `batches`, `records` and `runs`."""
 AUDITING = frozenset(_JUDGING | {"allow_incomplete"})
 """Names of the options of `findings`, `timelines` and `producers` of rows that were read before."""
 RESULTS = AUDITING | (READING - {"first_offset", "last_offset", "partition_bytes", "pushdown"})
 """Names of their options where they read themselves."""
+_SHARED = frozenset((
+    "topics", "partitions", "layout", "log_start_offset", "compacted", "compacted_topics", "remote", "remote_keys", "depth",
+    "command_config", "allow_incomplete",
+))  # fmt: skip
+COMPARED: Mapping[str, frozenset[str]] = {
+    "diff": _SHARED | {"names"},
+    "dedup": _SHARED | {"identity", "isolation_level"},
+    "ledger": _SHARED | (frozenset(_COMPARING) - {"names"}),
+}
+"""Names of the options of comparisons."""
 _TIMES = ("since", "until", "now", "from_time", "to_time")
 
 
@@ -101,11 +124,14 @@ def read_options(given: Mapping[str, Any], known: frozenset[str] = READING) -> R
         if name in values and entry.option.is_path:
             several = not isinstance(values[name], str)
             values[name] = absolute(values[name]) if several else absolute([values[name]])[0]
+    values |= {name: absolute([values[name]])[0] for name in ("target", "target_remote") if name in values}
     values["paths"] = absolute(values.get("paths", ()))
     if not values["paths"] and "remote" not in values:
         raise UsageError('nothing to read: give a path or URL, as in .load("hdfs://name-node/kafka-logs")')
     own = {name: value for name, value in values.items() if name in _OWN}
-    options = ReadOptions(**own, audit={name: value for name, value in values.items() if name not in _OWN})
+    compared = {name: value for name, value in values.items() if name in _COMPARING}
+    audit = {name: value for name, value in values.items() if name not in own and name not in compared}
+    options = ReadOptions(**own, audit=audit, compared=compared)
     try:
         options.scan_options()
     except UsageError as error:
@@ -120,6 +146,12 @@ def checked_name(asked: str, known: frozenset[str]) -> str:
         return name
     if name not in OPTIONS:
         raise UsageError(f"option {asked}: there is none{suggestion(name, sorted(known))}")
+    if name in _COMPARING or known in COMPARED.values():
+        having = [table for table, names in COMPARED.items() if name in names]
+        raise UsageError(
+            f"option {asked}: "
+            + (f"only {' and '.join(having)} have it" if name in _COMPARING else "comparisons do not have it")
+        )
     if known is AUDITING:
         raise UsageError(f"{asked}: given where the log is read, in batches() or runs()")
     where = "findings, timelines and producers" if name in _JUDGING else "batches, records and runs"

@@ -23,12 +23,14 @@ from kaudit.reading.unread_segments import Failure, require_whole
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
+from kaudit.spark.comparisons import COMPARISONS
 from kaudit.spark.composition import history_rows, incomplete, require_complete
 from kaudit.spark.finding_rows import Stamp
-from kaudit.spark.options import RESULTS, ReadOptions, read_options
+from kaudit.spark.options import COMPARED, RESULTS, ReadOptions, read_options
 from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, segment_reads
 from kaudit.spark.record_rows import record_rows
 from kaudit.spark.rows import batch_rows, run_rows
+from kaudit.spark.schemas import to_batches
 from kaudit.spark.tasks import prepare_worker
 
 _ROWS_AT_ONCE = 1 << 16
@@ -74,6 +76,18 @@ class ResultReader:
             yield self.table, sink.getvalue().to_pybytes()
 
 
+class ComparisonReader(ResultReader):
+    """Compares with the local engine, in one task."""
+
+    def parts(self) -> list[bytes]:
+        """Return the one task."""
+        return [b""]
+
+    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is one
+        """Compare and yield the rows."""
+        return to_batches(self.table, COMPARISONS[self.table](self.options))
+
+
 class SegmentReader:
     """Lists the input and shares the segments among tasks, where Spark plans; reads them in tasks."""
 
@@ -111,9 +125,11 @@ Reader = ResultReader | SegmentReader
 
 
 def reader_of(table: str, given: Mapping[str, Any]) -> Reader:
-    """Return what plans and reads a table: batches, runs, records, findings, timelines or producers. Raises UsageError."""
+    """Return what plans and reads a table: batches, runs, records, findings, timelines, producers, diff, dedup or ledger. Raises UsageError."""
     if table in READERS:
         return SegmentReader(table, read_options(given))
+    if table in COMPARED:
+        return ComparisonReader(table, read_options(given, COMPARED[table]))
     return ResultReader(table, read_options(given, RESULTS))
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.evidence import JSON_NAMES, evidence_attributes
 from kaudit.model.impact import Impact
-from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
+from kaudit.model.table_columns import DATAFRAME_TABLES, NEVER_NULL, dataframe_column
 
 _OURS = {error.__name__: error for error in (UsageError, NothingToAuditError, UnreadableInputError)}
 _LINE = re.compile(rf"kaudit\.errors\.({'|'.join(_OURS)}): (.*)")
@@ -73,7 +73,7 @@ def arrow_schema(table: str) -> pa.Schema:
 
 
 def _field(table: str, name: str) -> pa.Field:
-    kind = DATAFRAME_COLUMNS[name].type
+    kind = dataframe_column(table, name).type
     return pa.field(name, _TYPES.get(kind) or getattr(pa, kind)(), nullable=name not in NEVER_NULL[table])
 
 
@@ -81,7 +81,7 @@ def spark_schema(table: str, origin: str | None = None) -> "StructType":
     """Return the schema of a DataFrame. The metadata of a column `origin` names the log too: it may have no row."""
     fields = list(from_arrow_schema(arrow_schema(table)))
     for number, field in enumerate(fields):
-        about: dict[str, Any] = {"comment": DATAFRAME_COLUMNS[field.name].meaning}
+        about: dict[str, Any] = {"comment": dataframe_column(table, field.name).meaning}
         if field.name == "origin":
             about["kaudit"] = origin
         fields[number] = StructField(field.name, field.dataType, field.nullable, about)

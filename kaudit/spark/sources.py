@@ -84,6 +84,24 @@ class ProducerSource(_LogSource):
     table = "producers"
 
 
+class DiffSource(_LogSource):
+    """A row for each replica of each partition, compared with the others in one task."""
+
+    table = "diff"
+
+
+class DedupSource(_LogSource):
+    """A row for each record, and each range of them, that repeats earlier ones, found in one task."""
+
+    table = "dedup"
+
+
+class LedgerSource(_LogSource):
+    """A row for each range of records of two inputs, compared in one task; the function of kaudit.spark shares the work."""
+
+    table = "ledger"
+
+
 class SourceReader(api.DataSourceReader):
     """A reader in the form that Spark calls."""
 
@@ -174,4 +192,6 @@ def _narrowed(chosen: Chosen, column: str, entry: Any) -> dict[str, Any]:  # noq
     return narrowed
 
 
-SOURCES = (BatchSource, RunSource, RecordSource, FindingSource, TimelineSource, ProducerSource)
+SOURCES = (
+    BatchSource, RunSource, RecordSource, FindingSource, TimelineSource, ProducerSource, DiffSource, DedupSource, LedgerSource,
+)  # fmt: skip

@@ -49,6 +49,14 @@ def loaded(table: str, **options: Any) -> str:
     return f"spark.read.format('kaudit.{table}').options({given}).load()"
 
 
+@pytest.mark.parametrize("table", ["diff", "dedup"])
+def test_a_comparison_is_a_data_source_too(session, table):
+    function: Any = getattr(ks, table)
+    assert repr(function(session, "/logs", depth="headers")) == loaded(table, depth="headers")
+    with pytest.raises(UsageError, match=r"^option first_offset: comparisons do not have it$"):
+        function(session, "/logs", first_offset=0)
+
+
 @pytest.mark.parametrize("table", ["batches", "records", "runs"])
 def test_a_table_is_a_data_source_with_the_options_that_were_given(session, table):
     options = {"topics": ["a", "b"], "first_offset": 0, "depth": "headers"}

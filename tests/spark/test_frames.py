@@ -12,7 +12,7 @@ import kaudit
 import kaudit.spark as ks
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES
+from kaudit.model.table_columns import DATAFRAME_TABLES, dataframe_column
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
 from tests.engines.conftest import as_reported
@@ -137,7 +137,7 @@ def test_columns_are_typed_and_documented(spark, logs):
         schema = function(spark, logs).schema
         assert schema.names == list(DATAFRAME_TABLES[table])
         assert [field.metadata["comment"] for field in schema] == [
-            DATAFRAME_COLUMNS[name].meaning for name in schema.names
+            dataframe_column(table, name).meaning for name in schema.names
         ]
     types = {field.name: field.dataType.simpleString() for field in ks.batches(spark, logs).schema}
     assert (types["producer_id"], types["producer_epoch"], types["max_timestamp"]) == (

@@ -103,8 +103,12 @@ def test_both_sides_may_have_segments_in_remote_storage(arrow_session, tmp_path)
 
 
 def test_options_of_the_dataframe_are_checked(arrow_session, two_sides):
-    with pytest.raises(UsageError, match="isolation_level serializable: read_uncommitted or read_committed"):
+    with pytest.raises(
+        UsageError, match="isolation_level serializable: not a valid value: read_uncommitted or read_committed"
+    ):
         own_rows(two_sides, isolation_level="serializable")
+    with pytest.raises(UsageError, match=r"^option idenity: there is none; did you mean identity\?"):
+        own_rows(two_sides, idenity="key")
     with pytest.raises(UsageError, match="no such file or directory"):
         own_rows(two_sides / "nowhere")
 

@@ -5,7 +5,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions import captured
 
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
-from kaudit.model.table_columns import DATAFRAME_COLUMNS, DATAFRAME_TABLES, NEVER_NULL
+from kaudit.model.table_columns import DATAFRAME_TABLES, NEVER_NULL, dataframe_column
 from kaudit.spark.schemas import arrow_schema, raise_own_errors, spark_schema
 
 
@@ -13,7 +13,9 @@ from kaudit.spark.schemas import arrow_schema, raise_own_errors, spark_schema
 def test_each_column_has_its_meaning_and_that_of_the_origin_what_was_read(table):
     schema = spark_schema(table, '{"paths": ["/logs"]}')
     assert schema.names == arrow_schema(table).names == list(DATAFRAME_TABLES[table])
-    assert [field.metadata["comment"] for field in schema] == [DATAFRAME_COLUMNS[name].meaning for name in schema.names]
+    assert [field.metadata["comment"] for field in schema] == [
+        dataframe_column(table, name).meaning for name in schema.names
+    ]
     named = [field.name for field in schema if "kaudit" in field.metadata]
     assert named == (["origin"] if table in {"batches", "runs"} else [])
     assert {field.metadata["kaudit"] for field in schema if field.name in named} <= {'{"paths": ["/logs"]}'}

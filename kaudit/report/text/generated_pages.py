@@ -33,7 +33,6 @@ from kaudit.broker.releases.switches import switches
 from kaudit.broker.releases.table import Change, Switch, rows_of
 from kaudit.model.finding import JSON_OMITS, Finding
 from kaudit.model.table_columns import (
-    DATAFRAME_COLUMNS,
     DATAFRAME_TABLES,
     DUPLICATE_COLUMNS,
     DUPLICATE_TABLES,
@@ -45,6 +44,7 @@ from kaudit.model.table_columns import (
     TRANSACTION_COLUMNS,
     TRANSACTION_TABLES,
     Column,
+    dataframe_column,
 )
 from kaudit.report.text.broker_rules import value_text
 from kaudit.source.inspect_columns import INSPECT_COLUMNS, INSPECT_TABLES
@@ -198,7 +198,8 @@ def columns_page() -> str:
     parts = [f"{_NOTICE}\n# Columns\n", f"## Tables of results\n{_SCAN}\n"]
     parts += _tables(SCAN_TABLES, SCAN_COLUMNS)
     parts += [f"## DataFrames\n{_DATAFRAMES}\n"]
-    parts += _tables(DATAFRAME_TABLES, DATAFRAME_COLUMNS, NEVER_NULL)
+    for table, names in DATAFRAME_TABLES.items():
+        parts += _tables({table: names}, {name: dataframe_column(table, name) for name in names}, NEVER_NULL)
     parts += [f"## Rows of inspect\n{_INSPECT}\n"]
     parts += _tables(INSPECT_TABLES, INSPECT_COLUMNS)
     parts += [f"## Rows of dedup\n{_DUPLICATES}\n"]
