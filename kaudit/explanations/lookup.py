@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
@@ -116,9 +116,11 @@ def _mentions(entry: Entry, name: str, kind: Kind) -> float:
     if kind is Kind.ERROR:
         names, title, text = (_count(name, part) if name in part else 0 for part in _texts(entry))
     else:
-        phrase = _phrase(name)
-        if not all(word in _lowered(entry) for word in phrase.split()):
-            return 0  # most entries: their words need not be found
+        phrase, words = _phrase_and_words(name)
+        lowered = _lowered(entry)
+        for word in words:
+            if word not in lowered:
+                return 0  # most entries: their words need not be found
         names, title, text = (part.count(phrase) for part in _parts(entry))
     return (names + title) * _IN_NAME + text / (1 + text)
 
@@ -131,6 +133,12 @@ def _count(name: str, text: str) -> int:
 def _texts(entry: Entry) -> tuple[str, str, str]:
     """An entry's names, title and text, which is read from its page."""
     return " ".join(entry.names), entry.title, entry.text()
+
+
+@lru_cache(16)
+def _phrase_and_words(name: str) -> tuple[str, Sequence[str]]:
+    """Of a name that is asked of every entry."""
+    return _phrase(name), _phrase(name).split()
 
 
 @cache

@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 
 class ByteSource(Protocol):
@@ -186,15 +186,11 @@ def _at_once(rest: int, most: int) -> int:
     return rest if rest < 2 * most else most
 
 
-@runtime_checkable
-class _Announced(Protocol):
-    def announce(self, start: int, stop: int) -> None: ...
-
-
 def announce(source: ByteSource, start: int, stop: int) -> None:
     """Announce that these bytes will be read in order and few after them, so that a store gets few requests."""
-    if isinstance(source, _Announced):
-        source.announce(start, stop)
+    own = getattr(source, "announce", None)  # asking a protocol costs more than a small read
+    if own is not None:
+        own(start, stop)
 
 
 class HeldBytes:

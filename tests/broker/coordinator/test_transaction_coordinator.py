@@ -1,5 +1,7 @@
 """The coordinator by itself: epochs, fencing, transaction version 2. Expected values are from the sources named."""
 
+from copy import deepcopy
+from functools import cache
 from itertools import permutations
 
 import pytest
@@ -420,14 +422,26 @@ class TestVerification:
         assert client.code("write_marker", (9, 32767), **marker) == code
 
 
-@pytest.mark.parametrize(("version", "granted"), [("3.9.1", (77, 0)), ("4.1.0", (77, 1)), ("4.3.1", (77, 1))])
-def test_fencing_the_last_epoch_takes_the_next_producer_id_at_once_under_version_2(version, granted):
-    """TransactionMetadata.prepareAbortOrCommit with nextProducerId; then InitProducerId raises the new id's epoch."""
+@cache
+def _used_up(version):
     client = Client(version)
     for _ in range(32766):
         client.init()
+    return client
+
+
+def at_the_last_epoch(version):
+    """A client whose epochs are used up, and its producer id and epoch."""
+    client = deepcopy(_used_up(version))
     producer = client.init()
     assert producer == (0, 32766)
+    return client, producer
+
+
+@pytest.mark.parametrize(("version", "granted"), [("3.9.1", (77, 0)), ("4.1.0", (77, 1)), ("4.3.1", (77, 1))])
+def test_fencing_the_last_epoch_takes_the_next_producer_id_at_once_under_version_2(version, granted):
+    """TransactionMetadata.prepareAbortOrCommit with nextProducerId; then InitProducerId raises the new id's epoch."""
+    client, producer = at_the_last_epoch(version)
     client.add(producer)
     client.produce(producer, 0)
     assert client.init(granted_producer_id=77) == granted
@@ -436,10 +450,7 @@ def test_fencing_the_last_epoch_takes_the_next_producer_id_at_once_under_version
 @pytest.mark.parametrize("stranger", [(0, 0), (0, 32765), (5, 32766), (5, 0)])
 def test_only_its_last_epoch_makes_a_used_up_producer_id_known(stranger):
     """TransactionCoordinator.isValidProducerId: of the id before, only the epoch with which it was exchanged."""
-    client = Client("3.9.1")
-    for _ in range(32766):
-        client.init()
-    producer = client.init()
+    client, producer = at_the_last_epoch("3.9.1")
     assert client.init(held=(5, 32766), api_version=4) == 90
     assert client.init(held=producer, api_version=4, granted_producer_id=77) == (77, 0)
     assert client.init(held=producer, api_version=4) == (77, 0)
