@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.release.interpreters import ROOT, interpreters, promised
+from tests.release.interpreters import REQUIRED, ROOT, interpreters, promised
 
 
 def pytest_report_header() -> str:
@@ -77,3 +77,21 @@ class Environment:
 @pytest.fixture
 def environment(tmp_path):
     return lambda python, *options: Environment(tmp_path, python, *options)
+
+
+SPARKS = Path("~/.cache/kaudit-sparks").expanduser()
+
+
+@pytest.fixture
+def python_with(wheel, tmp_path):
+    """Return the Python of an environment with a release of Spark and the kaudit of this checkout."""
+
+    def make(release):
+        python = SPARKS / release / "bin" / "python"
+        if not python.exists():
+            run("uv", "venv", "-q", "--python", interpreters()[REQUIRED].path, SPARKS / release, cwd=tmp_path)
+        needed = f"{wheel}[spark]", f"pyspark=={release}"
+        run("uv", "pip", "install", "-q", "--reinstall-package", "kaudit", "--python", python, *needed, cwd=tmp_path)
+        return python
+
+    return make
