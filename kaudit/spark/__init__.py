@@ -23,13 +23,26 @@ if TYPE_CHECKING:
         findings,
         ledger,
         producers,
+        read_table,
         records,
         register,
         runs,
         timelines,
     )
 
-__all__ = ["batches", "dedup", "diff", "findings", "ledger", "producers", "records", "register", "runs", "timelines"]
+__all__ = [
+    "batches",
+    "dedup",
+    "diff",
+    "findings",
+    "ledger",
+    "producers",
+    "read_table",
+    "records",
+    "register",
+    "runs",
+    "timelines",
+]
 
 
 def require_pyspark(what: str) -> None:

@@ -18,6 +18,7 @@ from kaudit.engines.record_ledger import record_ledger
 from kaudit.engines.rows import NO_ROWS, Rows
 from kaudit.errors import UsageError
 from kaudit.model.result import ScanResult
+from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.scanning.options import ScanOptions, scan_options_of
 from kaudit.source.schemes import open_segment
 from kaudit.spark.comparisons import ledger_request, ledger_rows, sides_of
@@ -53,6 +54,7 @@ from kaudit.spark.releases import HAS_DATA_SOURCES, arrow_table, by_number, fram
 from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import arrow_schema, raise_own_errors, spark_schema, to_batches
 from kaudit.spark.session import SparkOptions, session
+from kaudit.spark.table_target import table_schema
 from kaudit.spark.tasks import PLANNED, SCAN_WIDE, STEPS, WHOLE, ArrowMap, Batches, row
 
 if TYPE_CHECKING:
@@ -287,6 +289,19 @@ def ledger(
             require_complete(result.scan)
         rows = pa.Table.from_batches(to_batches("ledger", ledger_rows(result)), arrow_schema("ledger"))
     return frame_of(spark, rows)
+
+
+def read_table(spark: "SparkSession", url: str, table: str) -> "DataFrame":
+    """Return a table that executors wrote below a URL. Its topics and runs are text, also where all of them look like numbers.
+
+    Raises:
+        UsageError: there is no such table.
+
+    """
+    if table not in SCAN_TABLES:
+        raise UsageError(f"table {table}: there is none; there are {', '.join(SCAN_TABLES)}")
+    schema = table_schema(table).add("run_id", "string")
+    return spark.read.schema(schema).parquet(f"{url.rstrip('/')}/{table}")
 
 
 def audit(spark: "SparkSession | None", options: ScanOptions) -> ScanResult:

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kaudit.report.machine.parquet import arrow_schema
 from kaudit.spark.finding_rows import new_run_id
 from kaudit.spark.jobs import SparkFailedError, named_job
 from kaudit.spark.tasks import ArrowMap, Batches
@@ -121,6 +122,11 @@ def spark_schema(schema: pa.Schema) -> pa.Schema:
             for field in schema
         ]
     )
+
+
+def table_schema(table: str) -> "StructType":
+    """Return the schema of a table as Spark has it."""
+    return from_arrow_schema(spark_schema(arrow_schema(table)))
 
 
 class _HadoopFiles:

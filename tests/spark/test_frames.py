@@ -12,7 +12,7 @@ import kaudit
 import kaudit.spark as ks
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.table_columns import DATAFRAME_TABLES, dataframe_column
+from kaudit.model.table_columns import DATAFRAME_TABLES, SCAN_TABLES, dataframe_column
 from kaudit.report.machine.tables import finding_row
 from kaudit.scanning.options import ScanOptions
 from tests.engines.conftest import as_reported
@@ -184,3 +184,17 @@ def test_a_stream_of_findings_goes_on_where_it_stopped(spark, tmp_path):
         assert run() > 0
         assert table == {finding.key: finding.code for finding in kaudit.scan(logs).findings}
         assert run() == 0
+
+
+def test_topics_and_runs_of_tables_stay_text(spark, tmp_path):
+    """Spark by itself takes directories topic=0042 and run_id=2026-11-28 for a number and a date."""
+    target = tmp_path / "findings" / "run_id=2026-11-28"
+    rows = [("0042", "KA101"), ("7", "KA104")]
+    spark.createDataFrame(rows, "topic string, code string").write.partitionBy("topic").parquet(str(target))
+    found = ks.read_table(spark, f"{tmp_path}/", "findings")
+    assert sorted(map(tuple, found.select("run_id", "topic", "code").collect())) == [
+        ("2026-11-28", *row) for row in sorted(rows)
+    ]
+    assert set(SCAN_TABLES["findings"]) | {"run_id"} == set(found.columns)
+    with pytest.raises(kaudit.UsageError, match=r"^table finding: there is none; there are findings,"):
+        ks.read_table(spark, str(tmp_path), "finding")
