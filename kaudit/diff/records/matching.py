@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.audits.records.places import NOWHERE, numbers_of
+from kaudit.audits.records.repeats import equal_rows
 
 Rows = NDArray[Any]
 Indexes = NDArray[np.intp]
@@ -199,10 +200,7 @@ class _Sides:
         found = np.full(len(surplus), -1, dtype=np.intp)
         alone = np.flatnonzero(copied < 0)
         rows = surplus[alone]
-        order = np.lexsort((self.place[rows], self.low[rows], self.high[rows]))
-        begins = np.ones(len(order), dtype=np.bool_)
-        high, low = self.high[rows[order]], self.low[rows[order]]
-        begins[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+        order, begins = equal_rows(self.place[rows], self.high[rows], self.low[rows])
         first = np.flatnonzero(begins)[np.cumsum(begins) - 1]
         again = np.flatnonzero(~begins)
         found[alone[order[again]]] = rows[order[first[again]]] - self._targets
