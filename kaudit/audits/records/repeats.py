@@ -82,6 +82,9 @@ def match_repeats(task: RepeatTask, options: object, open_source: OpenSource) ->
         keys = np.empty(len(own), dtype=KEYED)
         keys["key"], keys["place"] = mixed(own["key"], numbers_of(own["place"])), own["place"]
         keys["repeats"] = np.isin(own["place"], found["place"])
+        # a repeat counts only where no earlier record has its key
+        order, begins = equal_rows(keys["place"], keys["key"])
+        keys = keys[order[begins | ~keys["repeats"][order]]]
         task.keyed.append((keys["key"] >> np.uint64(64 - task.key_bits)).astype(np.int64), keys)
     return without_key
 
@@ -90,9 +93,9 @@ def count_keys(task: KeyTask, options: object, open_source: OpenSource) -> NDArr
     """Return by number of partition how many records have the key of an earlier one and repeat none; remove the rows."""
     rows = task.keyed.read(task.number)
     task.keyed.remove(task.number)
-    rows = rows[np.lexsort((rows["place"], rows["key"]))]
-    known = np.append(False, rows["key"][1:] == rows["key"][:-1])[: len(rows)]
-    return np.bincount(numbers_of(rows["place"][known & ~rows["repeats"]]), minlength=task.partitions)
+    order, begins = equal_rows(rows["place"], rows["key"])
+    known = order[~begins & ~rows["repeats"][order]]
+    return np.bincount(numbers_of(rows["place"][known]), minlength=task.partitions)
 
 
 def _buckets(spill: Spill, number: int, bits: int) -> "Iterator[tuple[Rows, _Frequent | None]]":

@@ -148,12 +148,8 @@ def _write(sides: Sides, source: Rows, target: Rows, found: Matched) -> None:
     sides.placed.append(np.searchsorted(sides.source_cuts, placed["place"], side="right"), placed)
     at = np.concatenate([found.target, found.surplus])
     copied = np.empty(len(at), dtype=COPIED)
-    copied["place"], copied["key"], copied["other"], copied["earlier"] = (
-        target["place"][at],
-        target["key"][at],
-        NOWHERE,
-        NOWHERE,
-    )
+    copied["place"], copied["key"] = target["place"][at], target["key"][at]
+    copied["other"] = copied["earlier"] = NOWHERE
     copied["other"][: len(found.target)] = source["place"][found.source]
     again = np.flatnonzero(found.copied >= 0)
     pair = found.copied[again]

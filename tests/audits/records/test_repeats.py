@@ -219,22 +219,28 @@ def test_the_batch_of_an_offset_is_read_from_the_headers_again(tmp_path, size):
     assert (int(gone["size"][0]), int(gone["segment"][0])) == (0, 0)
 
 
+@pytest.mark.parametrize("different", [20, 300])
+@pytest.mark.parametrize("key", [None, b"k"])
 @pytest.mark.parametrize("count", [1, 5])
-def test_temporary_files_have_at_most_32_bytes_a_record(tmp_path, monkeypatch, count):
+def test_temporary_files_have_at_most_32_bytes_a_record(tmp_path, monkeypatch, count, key, different):
     log = Log()
     for number in range(400):
-        log.append(data(1, 0, number * count, count, payload=b"%d" % (number % 300)))
+        log.append(data(1, 0, number * count, count, key=key, payload=b"%d" % (number % different)))
     path = log.write(tmp_path / "orders-0")
-    most = []
+    sizes = []
 
-    def written(task, options, open_source):
-        found = reading.read_partition(task, options, open_source)
-        most.append(sum(file.stat().st_size for file in Path(task.identified.directory).iterdir()))
-        return found
+    def watched(job):
+        def done(task, options, open_source):
+            found = job(task, options, open_source)
+            sizes.append(sum(file.stat().st_size for file in Path(task.identified.directory).iterdir()))
+            return found
 
-    monkeypatch.setattr("kaudit.engines.repeated_records.read_partition", written)
-    assert len(listed(path, jobs=1)[0]) == 400 * count - 300
-    assert most == [400 * count * 32]
+        return done
+
+    for job in (reading.read_partition, repeats.match_repeats):
+        monkeypatch.setattr(f"kaudit.engines.repeated_records.{job.__name__}", watched(job))
+    assert len(listed(path, jobs=1)[0]) == 400 * count - different
+    assert sizes[0] == max(sizes) == 400 * count * 32
 
 
 def test_temporary_files_do_not_go_where_the_input_is(tmp_path):
