@@ -3,7 +3,7 @@
 from kaudit.cli.options import EngineOptions
 from kaudit.errors import UsageError
 from kaudit.source.filesystem import require_listener
-from kaudit.source.hdfs import name_nodes
+from kaudit.source.name_nodes import name_nodes
 from kaudit.source.uri import Uri, UrlError
 from kaudit.spark.engine import SparkEngine
 from kaudit.spark.record_ledger import SparkRecords

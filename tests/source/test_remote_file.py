@@ -9,7 +9,8 @@ import pytest
 
 from kaudit.source.bytes import RemoteFile, announce, nothing_held
 from kaudit.source.filesystem import answer_seconds, answered, as_os_errors, connect_seconds, require_listener
-from kaudit.source.hdfs import HdfsFileSystem, name_nodes
+from kaudit.source.hdfs import HdfsFileSystem
+from kaudit.source.name_nodes import name_nodes
 from kaudit.source.uri import Uri, UrlError
 
 CONTENT = bytes(range(256)) * (128 << 10)
