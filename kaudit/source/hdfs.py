@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import hdfs_native

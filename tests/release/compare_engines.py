@@ -14,6 +14,7 @@ from pyspark.sql import functions
 import kaudit
 import kaudit.spark as ks
 from kaudit.cli.app import run
+from kaudit.spark.releases import HAS_DATA_SOURCES
 from kaudit.spark.session import SparkOptions, session
 
 
@@ -46,6 +47,27 @@ def main():
             sys.stdout.write(f"{path}: {len(rows)} findings of {batches.count()} batches\n")
         if len(paths) > 1:
             several_logs(spark, paths[:2])
+        typed_rows(spark, paths[0], Path(into))
+
+
+def typed_rows(spark, path, into):
+    """Structs and keys are those of findings, also as a stream where Spark has such sources, and comparisons have rows."""
+    expected = {finding.key: finding.evidence.to_dict()["rule"] for finding in kaudit.scan(path).findings}
+    rows = ks.findings(spark, path, allow_incomplete=True).select("merge_key", "evidence.rule").collect()
+    assert dict(map(tuple, rows)) == expected != {}
+    assert ks.dedup(spark, path).count() > 0
+    if not HAS_DATA_SOURCES:
+        return
+    ks.register(spark)
+    options = {"state": str(into / "state"), "allow_incomplete": "true"}
+    stream = spark.readStream.format("kaudit.findings").options(**options).load(path)
+    found = []
+    written = stream.writeStream.foreachBatch(lambda news, _: found.extend(news.collect()))
+    for _ in range(2):
+        query = written.option("checkpointLocation", str(into / "checkpoint")).trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+    assert {row.merge_key: row.evidence.rule for row in found} == expected
+    assert len(found) == len(expected)
 
 
 def several_logs(spark, paths):
