@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kaudit.audits.records import reading
+from kaudit.audits.records.spill import Spill
 from kaudit.diff.records import assembly, bucket
 from kaudit.engines import record_ledger as engine
 from kaudit.engines.progress import SilentProgress
@@ -394,6 +395,27 @@ def test_a_million_equal_records_are_counted(tmp_path, monkeypatch):
     found = ledger_of(tmp_path)
     assert (found.matched, found.repeated, found.missing, found.pending) == (189, 5, 0, 1)
     assert found.counted_only == 185
+
+
+@pytest.mark.parametrize("equal_of_ten", [0, 5, 9, 10])
+def test_temporary_files_have_32_bytes_a_record_whatever_equals_what(tmp_path, monkeypatch, equal_of_ten):
+    monkeypatch.setattr(bucket, "MOST_ROWS", 200)
+    monkeypatch.setattr(engine, "_BUCKET_BYTES", 4000)
+    records = [rec(1 if number % 10 < equal_of_ten else 2 + number) for number in range(4000)]
+    for side in ("source", "target"):
+        log(tmp_path / side, "t-0", batches_of(records, each=50))
+    sizes, append = [], Spill.append
+
+    def watched(spill, numbers, rows):
+        append(spill, numbers, rows)
+        files = (path for path in (tmp_path / "held").rglob("*") if path.is_file() and path.suffix != ".note")
+        sizes.append(sum(path.stat().st_size for path in files))
+
+    monkeypatch.setattr(Spill, "append", watched)
+    found = ledger_of(tmp_path)
+    assert (found.matched, found.counted_only) == (4000, 800 * equal_of_ten)
+    # and what is written of one of 32 buckets before its rows are removed, which has not twice its share
+    assert 8000 * 32 <= max(sizes) <= (8000 + 2 * 8000 // 32) * 32
 
 
 def _reference(source: list[Rec], target: list[Rec]) -> dict[str, Any]:

@@ -161,24 +161,25 @@ def _write(sides: Sides, source: Rows, target: Rows, found: Matched) -> None:
 
 
 def _match_parts(task: BucketTask, bounds: tuple[Bounds, Bounds], counted: list[Counted]) -> None:
-    """Split a bucket by more bits, its frequent identities apart; count what is one identity."""
+    """Split a bucket by more bits, its frequent identities apart; count those that do not fit into memory, and copy none of their rows."""
     hot = _frequent(task)
-    if len(hot) == 1 and all(_is_one(spill, task.number, hot) for spill in task.spills):
-        counts = [spill.size(task.number) for spill in task.spills]
-        rows = next(part for spill in task.spills for part in spill.parts(task.number))
-        counted.append(Counted(int(numbers_of(rows["place"][:1])[0]), *counts))
-        return
+    counts, of_hot = np.zeros((2, len(hot)), dtype=np.int64), np.zeros(len(hot), dtype=np.int64)
+    for side, spill in enumerate(task.spills):
+        for rows in spill.parts(task.number):
+            at, known = _found(hot, rows)
+            counts[side] += np.bincount(at[known], minlength=len(hot))
+            of_hot[at[known]] = numbers_of(rows["place"][known])
+    too_many = counts.sum(axis=0) > MOST_ROWS
+    counted += map(Counted, of_hot[too_many].tolist(), *counts[:, too_many].tolist())
     spills = [replace(spill, name=f"{spill.name}-{task.number}") for spill in task.spills]
     shift, mask = np.uint64(64 - task.bits - _MORE_BITS), np.uint64((1 << _MORE_BITS) - 1)
     for spill, part_of in zip(task.spills, spills, strict=True):
         for rows in spill.parts(task.number):
             numbers = ((rows["high"] >> shift) & mask).astype(np.int64)
-            identities = _identities(rows)
-            at = np.searchsorted(hot, identities)
-            known = at < len(hot)
-            known[known] = hot[at[known]] == identities[known]
+            at, known = _found(hot, rows)
             numbers[known] = (1 << _MORE_BITS) + at[known]
-            part_of.append(numbers, rows)
+            known[known] = too_many[at[known]]
+            part_of.append(numbers[~known], rows[~known])
     names = ("source", "target") if task.begins is None else ("left_source", "left_target")
     sides = replace(task.sides, **dict(zip(names, spills, strict=True)))
     for number in sorted({number for spill in spills for number in spill.numbers()}):
@@ -201,8 +202,13 @@ def _frequent(task: BucketTask) -> Rows:
 _IDENTITY = np.dtype([("high", "<u8"), ("low", "<u8")])
 
 
-def _is_one(spill: Spill, number: int, hot: NDArray[Any]) -> bool:
-    return all(bool((_identities(rows) == hot[0]).all()) for rows in spill.parts(number))
+def _found(hot: NDArray[Any], rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return where in `hot` the identity of each row is, and of which rows it is there."""
+    identities = _identities(rows)
+    at = np.searchsorted(hot, identities)
+    known = at < len(hot)
+    known[known] = hot[at[known]] == identities[known]
+    return at, known
 
 
 def _identities(rows: Rows) -> Rows:
