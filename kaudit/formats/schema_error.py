@@ -95,7 +95,7 @@ def _described(expected: inspect.Type) -> str:
         case inspect.IntType(ge=low, le=high):
             text = f"an integer from {low} to {high}"
         case inspect.FloatType(ge=low, le=high):
-            text = f"a number from {low} to {high}"
+            text = f"a number from {low:g} to {high:g}"
         case inspect.LiteralType(values=values):
             text = f"one of {', '.join(map(str, values))}"
         case inspect.TupleType(item_types=(item, *_)):
