@@ -48,7 +48,7 @@ NAMED = {"name": "x"}
         (
             NAMED | {"faults": [{"kind": "crash", "at": 1, "share": 2}]},
             "faults[0].share",
-            "a number from 0.0 to 1.0, not 2",
+            "a number from 0 to 1, not 2",
         ),
         (
             NAMED | {"faults": [{"kind": "crash", "at": 1}, {"kind": "delay", "range": [1, 9]}]},
