@@ -201,9 +201,6 @@ def missing_on_target(context: Context, evidence: Evidence) -> Iterator[Finding]
                     "the mirror committed its position in the source before the target had acknowledged the records, or its "
                     "producer gave up on them (delivery.timeout.ms, a record too large) and it went on"
                 ),
-                Explanation(
-                    "the source's retention removed them before the mirror read them, and it went on with what was left"
-                ),
                 Explanation("a filter or a transformation leaves them out on purpose", innocent=True),
             ),
             impact=Impact(records_lost_at_least=0, records_lost_at_most=found.missing),
