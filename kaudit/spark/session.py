@@ -50,6 +50,10 @@ FORWARDED = (
     ANSWER_VARIABLE,
 )
 """Variables workers need to find what the driver found. No credentials: settings are shown in Spark's UI."""
+_JAVA_VARIABLES = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""A JVM that is asked for two garbage collectors does not start."""
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Of the JVM on this machine: the work is done in Python, so that optimizing what moves its rows costs more than it saves."""
 _LOCAL_MASTERS = ("local", "local[", "local-cluster[")
 
 
@@ -144,12 +148,14 @@ def _prepare_launch(master: str | None, given: Mapping[str, str]) -> None:
     # Spark's own bar would write over kaudit's on the same stderr; pyspark turns it on before anybody can ask
     given = {"spark.ui.showConsoleProgress": "false", **given}
     arguments = [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
+    java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('spark-log4j2.properties').as_uri()}"]
     if master is None or master.startswith(_LOCAL_MASTERS):
         # without it Spark asks the host's name for an address, which a laptop's DNS need not know
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    quiet = Path(__file__).with_name("spark-log4j2.properties")
+        if not any("-XX:+Use" in os.environ.get(name, "") for name in _JAVA_VARIABLES):
+            java += _SHORT_LIVED
     if "SPARK_CONF_DIR" not in os.environ and "spark.driver.extraJavaOptions" not in given:
-        arguments += ["--driver-java-options", f"-Dlog4j2.configurationFile={quiet.as_uri()}"]
+        arguments += ["--driver-java-options", " ".join(java)]
     before = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{shlex.join(arguments)} {before}"
 

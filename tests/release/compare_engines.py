@@ -1,6 +1,8 @@
 """Audits each path by Spark and by this process, in an environment with one release of Spark; fails where the findings differ.
 
 PYTHON compare_engines.py DIRECTORY PATH...    # tables are written below DIRECTORY
+
+One line of each path; those that differ say in what.
 """
 
 import sys
@@ -27,27 +29,37 @@ def table_of(directory, *arguments):
 
 def main():
     into, *paths = sys.argv[1:]
+    differ = 0
     with session(SparkOptions("local[2]", ["spark.ui.enabled=false", "spark.sql.shuffle.partitions=4"]), None) as spark:
         assert spark.version == pyspark.__version__
         for number, path in enumerate(paths):
-            local, by_spark = kaudit.scan(path), kaudit.scan(path, engine="spark", spark=spark)
-            assert [each.to_dict() for each in by_spark.findings] == [each.to_dict() for each in local.findings], path
-            assert (by_spark.summary, by_spark.verdict) == (local.summary, local.verdict), path
-            rows = ks.findings(spark, path, allow_incomplete=True).select("fingerprint").collect()
-            assert [row.fingerprint for row in rows] == [finding.fingerprint for finding in local.findings], path
-            batches = ks.batches(spark, path)
-            again = ks.findings(ks.runs(batches), allow_incomplete=True)
-            assert again.count() == len(rows), path
-            tables = [
-                table_of(Path(into, f"{engine}-{number}"), "scan", "--engine", engine, path)
-                for engine in ("local", "spark")
-            ]
-            assert tables[0].num_rows == len(rows), path
-            assert tables[0].equals(tables[1]), path
-            sys.stdout.write(f"{path}: {len(rows)} findings of {batches.count()} batches\n")
+            try:
+                found = compared(spark, path, Path(into, str(number)))
+            except AssertionError as error:
+                found, differ = f"DIFFERS: {error}", differ + 1
+            sys.stdout.write(f"{path}: {found}\n")
+            sys.stdout.flush()
         if len(paths) > 1:
             several_logs(spark, paths[:2])
         typed_rows(spark, paths[0], Path(into))
+    sys.exit(min(differ, 1))
+
+
+def compared(spark, path, into):
+    """Compare one path by every road; return what was found."""
+    local, by_spark = kaudit.scan(path), kaudit.scan(path, engine="spark", spark=spark)
+    assert [each.to_dict() for each in by_spark.findings] == [each.to_dict() for each in local.findings], "findings"
+    assert (by_spark.summary, by_spark.verdict) == (local.summary, local.verdict), "summary"
+    fingerprints = [finding.fingerprint for finding in local.findings]
+    rows = ks.findings(spark, path, allow_incomplete=True).select("fingerprint").collect()
+    assert [row.fingerprint for row in rows] == fingerprints, "DataFrame of the path"
+    batches = ks.batches(spark, path)
+    again = ks.findings(ks.runs(batches), allow_incomplete=True)
+    assert again.count() == len(rows), "DataFrame of batches"
+    tables = [table_of(into / engine, "scan", "--engine", engine, path) for engine in ("local", "spark")]
+    assert tables[0].num_rows == len(rows), "rows of the table"
+    assert tables[0].equals(tables[1]), "tables"
+    return f"{len(rows)} findings of {batches.count()} batches"
 
 
 def typed_rows(spark, path, into):

@@ -215,18 +215,25 @@ def test_a_bundle_has_what_kaudit_needs_and_is_the_same_each_time(tmp_path, monk
     assert {mode for name, mode in modes.items() if ".so" in name} == {0o755}
 
 
+_QUIET = f"-Dlog4j2.configurationFile={Path(spark_session.__file__).with_name('spark-log4j2.properties').as_uri()}"
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
 @pytest.mark.parametrize(
-    ("master", "environment", "given", "address", "quiet"),
+    ("master", "environment", "given", "address", "java"),
     [
-        (None, {}, {}, "127.0.0.1", True),
-        ("local[4]", {}, {}, "127.0.0.1", True),
-        ("local[4]", {"SPARK_LOCAL_IP": "10.0.0.1"}, {}, "10.0.0.1", True),
-        ("yarn", {}, {}, None, True),
-        ("yarn", {"SPARK_CONF_DIR": "/etc/spark"}, {}, None, False),
-        ("yarn", {}, {"spark.driver.extraJavaOptions": "-Dx=y"}, None, False),
+        (None, {}, {}, "127.0.0.1", [_QUIET, *_SHORT_LIVED]),
+        ("local[4]", {}, {}, "127.0.0.1", [_QUIET, *_SHORT_LIVED]),
+        ("local[4]", {"SPARK_LOCAL_IP": "10.0.0.1"}, {}, "10.0.0.1", [_QUIET, *_SHORT_LIVED]),
+        ("local[4]", {}, {"spark.driver.extraJavaOptions": "-Dx=y"}, "127.0.0.1", []),
+        # two collectors, and the JVM does not start
+        ("local[4]", {"JDK_JAVA_OPTIONS": "-XX:+UseG1GC"}, {}, "127.0.0.1", [_QUIET]),
+        ("yarn", {}, {}, None, [_QUIET]),
+        ("yarn", {"SPARK_CONF_DIR": "/etc/spark"}, {}, None, []),
+        ("yarn", {}, {"spark.driver.extraJavaOptions": "-Dx=y"}, None, []),
     ],
 )
-def test_what_the_jvm_is_started_with(monkeypatch, master, environment, given, address, quiet):
+def test_what_the_jvm_is_started_with(monkeypatch, master, environment, given, address, java):
     monkeypatch.setattr(os, "environ", dict(environment))
     monkeypatch.setattr(spark_session, "java_home", lambda _: None)
     settings = {"spark.executor.memory": "2g", **given}
@@ -239,9 +246,7 @@ def test_what_the_jvm_is_started_with(monkeypatch, master, environment, given, a
     assert words[: 2 * len(expected)] == [
         word for key, value in expected.items() for word in ("--conf", f"{key}={value}")
     ]
-    assert [word.startswith("-Dlog4j2.configurationFile=file:/") for word in words[2 * len(expected) + 1 :]] == [
-        True
-    ] * quiet
+    assert words[2 * len(expected) :] == (["--driver-java-options", " ".join(java)] if java else [])
     # what somebody set stays, and a Java of ours is where Spark looks for one
     monkeypatch.setattr(spark_session, "java_home", lambda _: "/ours")
     monkeypatch.setattr(os, "environ", {"PYSPARK_SUBMIT_ARGS": "--verbose pyspark-shell"})
