@@ -56,7 +56,7 @@ def compared(spark, path, into):
     batches = ks.batches(spark, path)
     again = ks.findings(ks.runs(batches), allow_incomplete=True)
     assert again.count() == len(rows), "DataFrame of batches"
-    tables = [table_of(into / engine, "scan", "--engine", engine, path) for engine in ("local", "spark")]
+    tables = [table_of(Path(f"{into}-{engine}"), "scan", "--engine", engine, path) for engine in ("local", "spark")]
     assert tables[0].num_rows == len(rows), "rows of the table"
     assert tables[0].equals(tables[1]), "tables"
     return f"{len(rows)} findings of {batches.count()} batches"
