@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.errors import UnreadableInputError, UsageError
 from tests.failing_reads import counted_reads
-from tests.spark.in_process import joined, load, made_histories, replayed, runs_of
+from tests.spark.in_process import as_table, joined, load, made_histories, replayed, runs_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +35,8 @@ def findings_of_runs(path):
 
 def table(name):
     def read(path):
-        return rows(load(name, path))
+        found = rows(load(name, path))
+        return as_table(found) if name == "findings" else found
 
     return read
 
