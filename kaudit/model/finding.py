@@ -139,7 +139,7 @@ class Finding(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What tells it from all others of an audit: the fingerprint, and the log directory, as two replicas may show the same."""
+        """What distinguishes it from all others of an audit: the fingerprint, and the log directory, as two replicas may show the same."""
         return f"{self.fingerprint} {self.log_dir or ''}"
 
     def sort_key(self) -> tuple[object, ...]:

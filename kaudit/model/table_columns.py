@@ -373,7 +373,7 @@ DATAFRAME_COLUMNS: Mapping[str, Column] = {
         difference="missing: of the source, not in the target; repeated: again in the target; only-in-target; pending: not copied yet; "
         "matched: in both",
         error="why the records of this batch cannot be decoded: all fields of records are null",
-        merge_key="what tells a finding from all others, in every audit of the same logs",
+        merge_key="what distinguishes a finding from all others, in every audit of the same logs",
         change="found; of a stream also changed (its words are others now) and withdrawn (the log no longer shows it)",
         run_id="id of the audit",
         kaudit_version="version of kaudit",

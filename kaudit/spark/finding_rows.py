@@ -20,7 +20,7 @@ FOUND, CHANGED, WITHDRAWN = "found", "changed", "withdrawn"
 
 
 def new_run_id() -> str:
-    """Return an id of a run that begins now: the time, and what tells it from another of the same second."""
+    """Return an id of a run that begins now: the time, and what distinguishes it from another of the same second."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 

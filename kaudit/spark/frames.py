@@ -117,8 +117,24 @@ class Judgement(TypedDict, total=False):
     allow_incomplete: bool
 
 
-class Compared(TypedDict, total=False):
-    """How records are compared, as `kaudit dedup` and `kaudit diff --by records` do; the others are as of Read.
+class Chosen(TypedDict, total=False):
+    """What is compared, as of Read."""
+
+    topics: Sequence[str]
+    partitions: Sequence[int]
+    depth: str
+    layout: str
+    log_start_offset: int
+    compacted: bool
+    compacted_topics: Sequence[str]
+    command_config: str
+    remote: str
+    remote_keys: Sequence[str]
+    allow_incomplete: bool
+
+
+class Compared(Chosen, total=False):
+    """How records are compared, as `kaudit dedup` and `kaudit diff --by records` do.
 
     `identity`: the parts that make records the same; `isolation_level`: read_uncommitted or read_committed; `maps`: texts REGEX=NAME;
     `target_command_config` and `target_remote`: as those of the source (these three of a ledger alone).
@@ -127,36 +143,14 @@ class Compared(TypedDict, total=False):
     identity: str
     maps: Sequence[str]
     isolation_level: str
-    topics: Sequence[str]
-    partitions: Sequence[int]
-    depth: str
-    layout: str
-    log_start_offset: int
-    compacted: bool
-    compacted_topics: Sequence[str]
-    command_config: str
     target_command_config: str
-    remote: str
-    remote_keys: Sequence[str]
     target_remote: str
-    allow_incomplete: bool
 
 
-class Replicas(TypedDict, total=False):
-    """How replicas are compared, as `kaudit diff` does. `names`: texts NAME=PATH; the others are as of Read."""
+class Replicas(Chosen, total=False):
+    """How replicas are compared, as `kaudit diff` does. `names`: texts NAME=PATH."""
 
     names: Sequence[str]
-    topics: Sequence[str]
-    partitions: Sequence[int]
-    depth: str
-    layout: str
-    log_start_offset: int
-    compacted: bool
-    compacted_topics: Sequence[str]
-    command_config: str
-    remote: str
-    remote_keys: Sequence[str]
-    allow_incomplete: bool
 
 
 def register(spark: "SparkSession") -> None:
