@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-TOP = {"README.md": "quick-start.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+TOP = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Pages at the top of the repository by what the site calls them."""
 _LINK = re.compile(r"(?P<text>!?\[[^\]]*\])\((?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
 _FENCE = re.compile(r"\s*(```|~~~)")

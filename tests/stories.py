@@ -16,6 +16,7 @@ from tests.commands import forked
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
+    "quick-start.md",
     "guide.md",
     "operators.md",
     "ci.md",

@@ -25,6 +25,7 @@ HEADINGS = (
     "What to do",
     "References",
 )
+_RECOGNISED = HEADINGS[1]
 Release = tuple[int, ...]
 """A version's numbers; versions of one program compare as these do."""
 
@@ -128,8 +129,15 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
         return f"{_listed(self.fixed_in)}{f' by {self.fix}' if self.fix else ''}" if self.fixed_in else ""
 
     def documentation(self) -> Mapping[str, str]:
-        """Return the page's text under each of HEADINGS: `kaudit/bugs/broker/kafka_12671.md`, named by the ticket."""
-        return parse_documentation(read_page(self.package, self.id.lower().replace("-", "_")))
+        """Return the text under each of HEADINGS: of the page `kaudit/bugs/broker/kafka_12671.md`, named by the ticket, and the traits."""
+        texts = parse_documentation(read_page(self.package, self.id.lower().replace("-", "_")))
+        by = [f"Findings {', '.join(sorted(self.codes))}, by these traits:\n\n{_traits_text(self.traits)}"]
+        by += [
+            f"{code} of lines of logs alone, by these:\n\n{_traits_text(traits)}"
+            for code, traits in self.by_lines.items()
+        ]
+        recognised = [*by, texts[_RECOGNISED]] if texts[_RECOGNISED] else by
+        return {**texts, _RECOGNISED: "\n\n".join(recognised)}
 
     def named_by(self, case: Case) -> KnownBug | None:
         """Return the bug as the finding names it, None if a trait that must be there is not."""
@@ -205,6 +213,16 @@ def jira(*tickets: str) -> Sequence[str]:
 
 VERSION_KNOWN = Trait("the brokers' version is known to be affected", lambda case: case.version_known)
 """For traces that disks and people leave too: the bug is named only where every version in question has it."""
+
+
+def _traits_text(traits: Iterable[Trait]) -> str:
+    return "\n".join(f"- {trait.text}{_condition(trait)}" for trait in traits)
+
+
+def _condition(trait: Trait) -> str:
+    if trait.of_logs:
+        return " (with `--server-log` or `--client-log`)"
+    return " (where it can be seen)" if trait.optional else ""
 
 
 def _listed(names: Iterable[str]) -> str:

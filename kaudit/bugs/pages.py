@@ -1,10 +1,10 @@
 """Writes docs/bugs from the catalogue: `python -m kaudit.bugs.pages docs/bugs`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from kaudit.bugs.bug import HEADINGS, Bug, Trait
+from kaudit.bugs.bug import HEADINGS, Bug
 from kaudit.bugs.registry import BUGS
 from kaudit.checks.pages import family_table, write
 
@@ -19,30 +19,12 @@ def pages() -> Mapping[str, str]:
 def _page(bug: Bug) -> str:
     documentation = bug.documentation()
     fixed = f"Fixed in {bug.fixed_text}" if bug.fixed_in else "No fix is known"
-    by_lines = (
-        f"Findings {code} of lines of logs alone name it by these:\n\n{_listed(traits)}"
-        for code, traits in bug.by_lines.items()
-    )
-    facts = f"Affected: {bug.affected_text}. {fixed}. Where its traits are seen, it is {bug.confidence.value}."
     parts = [
         f"{_NOTICE}\n# {bug.id} {bug.title}\n",
-        f"{bug.summary[0].upper()}{bug.summary[1:]}. {facts}\n",
-        f"Findings {', '.join(sorted(bug.codes))} name it by these traits:\n",
-        _listed(bug.traits),
-        *by_lines,
+        f"Affected: {bug.affected_text}. {fixed}. Where its traits are seen, it is {bug.confidence.value}.\n",
         *(f"## {heading}\n{documentation[heading]}\n" for heading in HEADINGS),
     ]
     return "\n".join(parts)
-
-
-def _listed(traits: Sequence[Trait]) -> str:
-    return "".join(f"- {trait.text}{_condition(trait)}\n" for trait in traits)
-
-
-def _condition(trait: Trait) -> str:
-    if trait.of_logs:
-        return " (with `--server-log` or `--client-log`)"
-    return " (where it can be seen)" if trait.optional else ""
 
 
 def _index() -> str:

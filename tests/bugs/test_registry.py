@@ -31,11 +31,12 @@ def test_a_module_and_a_page_are_all_it_takes(tmp_path, monkeypatch):
     room.mkdir()
     (room / "__init__.py").touch()
     (room / "rain.py").write_text(RAIN)
-    (room / "rain_1.md").write_text("# Rain\n\n## What happens\nIt rains.\n")
+    (room / "rain_1.md").write_text("# Rain\n\n## What happens\nIt rains.\n\n## How to recognise it\nIt is wet.\n")
     monkeypatch.setattr(kaudit.bugs, "__path__", [*kaudit.bugs.__path__, str(tmp_path)])
     try:
         bug = next(bug for bug in discover() if bug.id == "Rain-1")
-        assert bug.documentation() == {"What happens": "It rains."}
+        recognised = "Findings KA101, by these traits:\n\n- it rains\n\nIt is wet."
+        assert bug.documentation() == {"What happens": "It rains.", "How to recognise it": recognised}
     finally:
         for name in [name for name in sys.modules if name.startswith("kaudit.bugs.weather")]:
             del sys.modules[name]

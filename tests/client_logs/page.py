@@ -1,4 +1,4 @@
-"""Writes which messages are recognised: python -m tests.client_logs.page docs/server-logs.md."""
+"""Writes which messages are recognised: python -m tests.client_logs.page docs/log-messages.md."""
 
 import sys
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from kaudit.formats.application_log.patterns import PROGRAMS, Pattern, read_patt
 from tests.client_logs.layouts import LAYOUTS, other_events
 from tests.client_logs.recorded_messages import recorded_releases
 
-_BEGIN = "<!-- messages: written by python -m tests.client_logs.page docs/server-logs.md -->\n"
+_BEGIN = "<!-- messages: written by python -m tests.client_logs.page docs/log-messages.md -->\n"
 _END = "<!-- end of messages -->"
 
 

@@ -1,6 +1,6 @@
-"""What brokers log of the produce attempts they refuse, and how far attempts follow from that: tables in docs/server-logs.md.
+"""What brokers log of the produce attempts they refuse, and how far attempts follow from that: tables in docs/log-messages.md.
 
-Recomputed from the recordings in tests/data/server-logs by `python -m tests.conformance.server_logs docs/server-logs.md`.
+Recomputed from the recordings in tests/data/server-logs by `python -m tests.conformance.server_logs docs/log-messages.md`.
 """
 
 import json
@@ -35,7 +35,7 @@ from tests.conformance.comparison import Json, replayed
 from tests.unpacked import unpacked
 
 DATA = Path(__file__).parents[1] / "data" / "server-logs"
-TABLE_BEGIN = "<!-- refusals: written by python -m tests.conformance.server_logs docs/server-logs.md -->"
+TABLE_BEGIN = "<!-- refusals: written by python -m tests.conformance.server_logs docs/log-messages.md -->"
 TABLE_END = "<!-- end of refusals -->"
 ANSWERED_LATE_MS = 6_000
 """A recorder notes when it sent a batch; the broker logs it later, much later where it asks again while it is busy."""

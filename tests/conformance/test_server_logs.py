@@ -7,7 +7,7 @@ import pytest
 from kaudit.broker.releases.version import Version
 from tests.conformance.server_logs import by_release, recordings, table, write_table
 
-PAGE = Path(__file__).parents[2] / "docs" / "server-logs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "log-messages.md"
 
 
 @pytest.fixture(scope="module")
@@ -73,5 +73,5 @@ def test_the_tables_are_as_generated(releases, tmp_path, monkeypatch):
     copy = tmp_path / PAGE.name
     copy.write_text(PAGE.read_text())
     write_table(copy)
-    assert copy.read_text() == PAGE.read_text(), "run: python -m tests.conformance.server_logs docs/server-logs.md"
+    assert copy.read_text() == PAGE.read_text(), "run: python -m tests.conformance.server_logs docs/log-messages.md"
     assert any("| 0.11.0.3 |" in line for line in table())

@@ -73,7 +73,7 @@ def check(section: Section) -> None:
 
 
 CLIENTS = ("java", "librdkafka", "franz-go", "sarama", "kafkajs", "kafka-python", "aiokafka")
-"""Clients of kaudit's that cannot be had, see docs/server-logs.md, have no recordings."""
+"""Clients of kaudit's that cannot be had, see docs/log-messages.md, have no recordings."""
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=lambda path: path.name.removesuffix(".log.xz"))
