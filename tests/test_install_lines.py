@@ -40,6 +40,12 @@ def test_no_line_asks_an_index_for_kaudit():
     assert [(name, line) for name, text in _texts() for line in text.splitlines() if _asks_an_index(line)] == []
 
 
+def test_the_quick_start_begins_with_the_first_command_of_the_readme():
+    texts = [(ROOT / "README.md").read_text().partition("## Set up")[2], (ROOT / "docs" / "quick-start.md").read_text()]
+    first, again = (re.findall(r"^    (\S.*)$", text, re.MULTILINE)[0] for text in texts)
+    assert first == again
+
+
 def test_every_tag_that_a_line_names_is_there():
     tags = subprocess.run(["git", "tag"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert [(name, tag) for name, text in _texts() for tag in _tags_named(text) if tag not in tags] == []

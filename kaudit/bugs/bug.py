@@ -133,7 +133,7 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
         texts = parse_documentation(read_page(self.package, self.id.lower().replace("-", "_")))
         by = [f"Findings {', '.join(sorted(self.codes))}, by these traits:\n\n{_traits_text(self.traits)}"]
         by += [
-            f"{code} of lines of logs alone, by these:\n\n{_traits_text(traits)}"
+            f"Findings {code} from lines of logs alone, by these:\n\n{_traits_text(traits)}"
             for code, traits in self.by_lines.items()
         ]
         recognised = [*by, texts[_RECOGNISED]] if texts[_RECOGNISED] else by
