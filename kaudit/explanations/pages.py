@@ -24,6 +24,8 @@ _LABELS = {
     "Names": "Its names",
 }
 _EVERY = "Every release."
+_FEW_WORDS = 60
+_HEAD = "| error | names | | meaning | clients | what to do |\n|---|---|---|---|---|---|"
 _REPORTS = """# Published reports
 
 Reports that findings do not name as [known bugs](bugs/README.md), because nothing in a log tells them from other causes.
@@ -41,23 +43,28 @@ def pages() -> Mapping[str, str]:
 
 
 def _errors() -> str:
-    told = [error for error in protocol_errors() if error.brokers or error.clients]
-    brief = [error for error in protocol_errors() if error not in told]
-    rows = [
-        f"| {error.code} | {error.name} | {_retriable(error)} | {error.class_name or ''} | {error.meaning} |"
-        for error in brief
-    ]
+    seen = [error for error in protocol_errors() if error.advice]
+    long = [error for error in seen if len("".join(sections_of(error).values()).split()) > _FEW_WORDS]
+    brief = [error for error in seen if error not in long]
+    rest = [error for error in protocol_errors() if error not in seen]
     parts = [_NOTICE.format("kaudit/formats/protocol_errors.toml"), _ERRORS]
-    for error in told:
-        of = f"An error of {error.program} itself." if error.program else f"{_retriable(error).capitalize()}."
-        parts += [f"## {error_title(error)}", f"{of} {error.meaning}\n", *_labelled(error), ""]
-    parts += [
-        "## Other errors",
-        "Producers do not see them.\n",
-        "| code | name | | exception | meaning |",
-        "|---|---|---|---|---|",
-    ]
-    return "\n".join([*parts, *rows]) + "\n"
+    for error in long:
+        parts += [
+            f"## {error_title(error)}",
+            f"{_retriable(error).capitalize()}. {error.meaning}\n",
+            *_labelled(error),
+            "",
+        ]
+    parts += ["## Errors of few words\n", _HEAD, *map(_row, brief), ""]
+    parts += ["## Other errors", "Producers do not see them.\n", _HEAD, *map(_row, rest)]
+    return "\n".join(parts) + "\n"
+
+
+def _row(error: ProtocolError) -> str:
+    meaning = error.meaning if error.brokers in ("", _EVERY) else f"{error.meaning} {error.brokers}"
+    retriable = "" if error.program else _retriable(error)
+    cells = (error_title(error), ", ".join(error.names[1:]), retriable, meaning, error.clients, error.advice)
+    return f"| {' | '.join(cells)} |"
 
 
 def _labelled(subject: ProtocolError | Report) -> Sequence[str]:
