@@ -19,7 +19,6 @@ HEADINGS = (
     "What it checks",
     "Why it matters",
     "What the broker does",
-    "Evidence shown",
     "Example",
     "Innocent explanations",
     "What to do",
