@@ -150,6 +150,10 @@ _NOT_APPENDED = (
     "fetch-offset-mismatch",
 )
 _NOT_CUT = ("truncation-failed", "truncation-failed-unexpectedly")
+_SEEN_BY_CONSUMERS = (
+    *("consumer-truncation", "consumer-truncation-diverged", "consumer-truncation-thrown", "consumer-data-loss"),
+    *("consumer-log-truncation", "consumer-log-truncation-unknown"),
+)
 _BEGUN_ANEW = ("truncated-fully", "fetch-offset-reset-start")
 _CUTS = {
     "truncated-below-high-watermark": (
@@ -199,7 +203,7 @@ _CUTS = {
         (Severity.ERROR, "has damaged records: a consumer cannot read on from there"),
     ),
     **dict.fromkeys(
-        ("consumer-truncation", "consumer-truncation-diverged"),
+        _SEEN_BY_CONSUMERS,
         (Severity.ERROR, "was cut off below what a consumer had read: records that had been committed are gone"),
     ),
 }
@@ -234,6 +238,11 @@ _RULES = {
     **dict.fromkeys(("segments-deleted-below-start", "segments-deleted-in-recovery"), _RECOVERING),
     **dict.fromkeys(("quorum-truncated-committed", "metadata-truncated-committed"), _RAFT),
     **dict.fromkeys(("consumer-record-invalid", "consumer-batch-invalid"), _CONSUMING),
+    **dict.fromkeys(
+        _SEEN_BY_CONSUMERS,
+        "a consumer asks a new leader where the leader epoch of what it read last ends: an end below its position shows that the log "
+        "was cut off (KIP-320)",
+    ),
     "fetched-damaged-records": "a follower checks the CRC of what it fetches, and fetches it again and again where it does not match "
     "(ReplicaFetcherThread.processPartitionData)",
     **dict.fromkeys(

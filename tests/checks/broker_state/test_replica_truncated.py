@@ -41,7 +41,7 @@ def test_what_is_cut_off(tmp_path, text, severity, says):
 E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 EXAMPLES = {
     pattern.id: (origin, pattern.example)
-    for program, origin in (("server", "server"), ("java", "client"))
+    for program, origin in (("server", "server"), *((name, "client") for name in ("java", "franz-go", "librdkafka")))
     for pattern in read_patterns(program)
 }
 
@@ -64,6 +64,10 @@ LOSSES = [
     ("metadata-truncated-committed", E, " was to cut off committed records of the metadata"),
     ("consumer-truncation", E, "orders-0 was cut off below what a consumer had read"),
     ("consumer-truncation-diverged", E, "orders-0 was cut off below what a consumer had read"),
+    ("consumer-truncation-thrown", E, "orders-0 was cut off below what a consumer had read"),
+    ("consumer-data-loss", E, "orders-0 was cut off below what a consumer had read"),
+    ("consumer-log-truncation", E, "orders-0 was cut off below what a consumer had read"),
+    ("consumer-log-truncation-unknown", E, "orders-0 was cut off below what a consumer had read"),
     ("quorum-truncated", N, "replicas cut their logs off"),
     ("fetch-offset-out-of-range", N, "replicas of orders-0 cut their logs off"),
     ("truncated-epoch-below-all", N, "replicas of orders-0 cut their logs off"),
@@ -87,6 +91,7 @@ def test_lines_that_tell_of_a_loss(tmp_path, pattern, severity, says):
         ("log-marked-stray", "-stray"),
         ("segments-deleted-in-recovery", "LogLoader.recoverLog"),
         ("consumer-record-invalid", "check.crcs"),
+        ("consumer-data-loss", "KIP-320"),
         ("quorum-truncated-committed", "KIP-595"),
         ("fetch-offset-out-of-range", "KIP-101"),
     ],
