@@ -65,19 +65,19 @@ class TextFormat(enum.Enum):
 TextOrJson = Annotated[
     TextFormat, typer.Option("--output-format", metavar="FORMAT", help="For people or for programs.")
 ]
-_INPUTS = (
+INPUTS = (
     "Log or partition directories, .log files, output of kafka-dump-log, and archives or compressed files of these; also hdfs://, s3://, "
     "kafka://HOST:PORT/TOPIC[/PARTITION], - for standard input"
 )
-Paths = Annotated[list[str], typer.Argument(metavar="PATH", help=f"{_INPUTS}.")]
+Paths = Annotated[list[str], typer.Argument(metavar="PATH", help=f"{INPUTS}.")]
 OptionalPaths = Annotated[
-    list[str] | None, typer.Argument(metavar="PATH", help=f"{_INPUTS}; none are needed with --remote.")
+    list[str] | None, typer.Argument(metavar="PATH", help=f"{INPUTS}; none are needed with --remote.")
 ]
 PathsOrLogs = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PATH",
-        help=f"{_INPUTS}; logs of brokers and of applications with a Kafka client; directories of any of them.",
+        help=f"{INPUTS}; logs of brokers and of applications with a Kafka client; directories of any of them.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no closing line; errors stay.")]

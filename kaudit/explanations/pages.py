@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kaudit.bugs.reports import Report, reports
+from kaudit.bugs.reports import reports
 from kaudit.checks.listed import read_page
 from kaudit.explanations.catalogue import error_title, sections_of
 from kaudit.formats.protocol_errors import ProtocolError, protocol_errors
@@ -18,8 +18,6 @@ the class of an exception, and by the name that librdkafka, franz-go, sarama, ka
 _LABELS = {
     "Brokers": "Which brokers send it",
     "Clients": "What clients do",
-    "Recognised by": "How to recognise it",
-    "Cost": "What it costs",
     "Do": "What to do",
     "Names": "Its names",
 }
@@ -28,9 +26,11 @@ _FEW_WORDS = 60
 _HEAD = "| error | names | | meaning | clients | what to do |\n|---|---|---|---|---|---|"
 _REPORTS = """# Published reports
 
-Reports that findings do not name as [known bugs](bugs/README.md), because nothing in a log tells them from other causes.
-`kaudit explain TICKET` shows one.
-"""
+Reports that findings do not name as [known bugs](bugs/README.md), because nothing in a log distinguishes them from other causes.
+`kaudit explain TICKET` says what happens, with its sources.
+
+| report | title | affected | how to recognise it | what it costs | what to do |
+|---|---|---|---|---|---|"""
 
 
 def pages() -> Mapping[str, str]:
@@ -67,7 +67,7 @@ def _row(error: ProtocolError) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _labelled(subject: ProtocolError | Report) -> Sequence[str]:
+def _labelled(subject: ProtocolError) -> Sequence[str]:
     """Return the other sections as one line each."""
     texts = sections_of(subject)
     return [
@@ -80,13 +80,11 @@ def _retriable(error: ProtocolError) -> str:
 
 
 def _reports() -> str:
-    parts = [_NOTICE.format("kaudit/bugs/reports.toml"), _REPORTS]
-    for report in reports().values():
-        also = f" Also {', '.join(report.also)}." if report.also else ""
-        parts += [f"## {report.id}", f"{report.title}. Affected: {report.affected}.{also}\n", f"{report.meaning}\n"]
-        parts += _labelled(report)
-        parts.append("\n".join(f"- <{address}>" for address in report.sources) + "\n")
-    return "\n".join(parts)
+    rows = [
+        f"| {', '.join((f'[{report.id}]({report.sources[0]})', *report.also))} | {report.title} | {report.affected} | {report.recognise} | {report.cost} | {report.advice} |"
+        for report in reports().values()
+    ]
+    return "\n".join([_NOTICE.format("kaudit/bugs/reports.toml"), _REPORTS, *rows]) + "\n"
 
 
 if __name__ == "__main__":
