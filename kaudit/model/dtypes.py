@@ -1,12 +1,14 @@
-"""numpy dtypes of the rows that NamedTuples declare (model/schema.py), rows of defaults, and load and store.
+"""numpy dtypes of the rows that NamedTuples and Structs declare (model/schema.py), rows of defaults, and load and store.
 
 A field that is another row or None becomes two columns, `has_NAME` and `NAME`; one that is a tuple of at most n rows
 becomes `NAME_count` and `NAME`, of which the first `NAME_count` entries count.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from inspect import Parameter, signature
 from itertools import starmap
+from operator import attrgetter
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 
 from kaudit.model.schema import AtMost
 
-_Row = TypeVar("_Row", bound=tuple[Any, ...])
+_Row = TypeVar("_Row")
 
 
 class _Field(NamedTuple):
@@ -37,12 +39,12 @@ class _Field(NamedTuple):
 
 
 @cache
-def dtype_of(*schemas: type[tuple[Any, ...]]) -> np.dtype[Any]:
+def dtype_of(*schemas: type) -> np.dtype[Any]:
     """Return the dtype of rows with the fields of all these classes, in their order."""
     return np.dtype([column for schema in schemas for field in _fields(schema) for column in field.columns()])
 
 
-def default_rows(*schemas: type[tuple[Any, ...]]) -> NDArray[Any]:
+def default_rows(*schemas: type) -> NDArray[Any]:
     """Return an array of one row, its fields as the classes say; those without a default are 0."""
     rows: NDArray[Any] = np.zeros(1, dtype=dtype_of(*schemas))
     for schema in schemas:
@@ -52,15 +54,17 @@ def default_rows(*schemas: type[tuple[Any, ...]]) -> NDArray[Any]:
     return rows
 
 
-def load(schema: type[_Row], rows: NDArray[Any]) -> list[_Row]:
-    """Return the fields of `schema` from rows of a dtype that has them, as tuples of Python numbers and rows."""
+def load(schema: Callable[..., _Row], rows: NDArray[Any]) -> list[_Row]:
+    """Return the fields of `schema` from rows of a dtype that has them, as Python numbers and rows."""
     return list(starmap(schema, zip(*(_loaded(field, rows) for field in _fields(schema)), strict=True)))
 
 
-def store(rows: NDArray[Any], places: Sequence[int], values: Sequence[tuple[Any, ...]]) -> None:
-    """Write tuples, of one class of which `rows` has the fields, to these places, each given once."""
+def store(rows: NDArray[Any], places: Sequence[int], values: Sequence[Any]) -> None:
+    """Write values, of one class of which `rows` has the fields, to these places, each given once."""
     at = np.asarray(places, dtype=np.intp)
-    for field, column in zip(_fields(type(values[0])), zip(*values, strict=True), strict=True):
+    schema: Callable[..., Any] = type(values[0])
+    for field in _fields(schema):
+        column = list(map(attrgetter(field.name), values))
         if field.row is None:
             rows[field.name][at] = column
         elif field.at_most:
@@ -87,9 +91,12 @@ def _loaded(field: _Field, rows: NDArray[Any]) -> list[Any]:
 
 
 @cache
-def _fields(schema: type[tuple[Any, ...]]) -> tuple[_Field, ...]:
-    defaults = getattr(schema, "_field_defaults", {})
-    return tuple(_field(name, hint, defaults.get(name, 0)) for name, hint in schema.__annotations__.items())
+def _fields(schema: Callable[..., Any]) -> tuple[_Field, ...]:
+    defaults = {name: parameter.default for name, parameter in signature(schema).parameters.items()}
+    return tuple(
+        _field(name, hint, 0 if defaults[name] is Parameter.empty else defaults[name])
+        for name, hint in schema.__annotations__.items()
+    )
 
 
 def _field(name: str, hint: Any, default: object) -> _Field:  # noqa: ANN401 - a type

@@ -1,7 +1,8 @@
 """Observations: what an audit of a producer's batches and markers yields, and the state each was compared with."""
 
 from enum import Enum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from kaudit.model import sequence
 from kaudit.model.batch_fields import NO_LEADER_EPOCH
@@ -51,7 +52,7 @@ OUT_OF_ORDER = (
 """Batches that begin before the last sequence of their epoch."""
 
 
-class Observation(NamedTuple):
+class Observation(Struct, frozen=True, array_like=True, gc=False):
     """What a batch or an end marker shows when it is compared with the producer's state before it.
 
     Either `batch` or `marker` is set. `following` is the producer's next batch and `following_epoch` its epoch, filled in

@@ -6,6 +6,8 @@ audits/sequences/producer_table.py follow.
 
 from typing import Annotated, NamedTuple
 
+from msgspec import Struct
+
 from kaudit.model.batch_fields import (
     NO_COORDINATOR_EPOCH,
     NO_OFFSET,
@@ -52,7 +54,7 @@ class RetainedBatch(NamedTuple):
     crc: UInt32
 
 
-class ProducerAuditState(NamedTuple):
+class ProducerAuditState(Struct, frozen=True, array_like=True, gc=False):
     """The fields of Kafka's ProducerStateEntry, and what explains where a bad batch came from."""
 
     epoch: Int16 = NO_PRODUCER_EPOCH

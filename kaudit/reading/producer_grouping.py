@@ -158,10 +158,6 @@ class Merged(Struct, frozen=True, dict=True):
         """Return the groups of these run numbers."""
         return np.searchsorted(self.run_stops, runs, side="right")
 
-    def groups_of_markers(self, markers: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the groups of these marker numbers."""
-        return np.searchsorted(self.marker_stops, markers, side="right")
-
     @cached_property
     def runs_before_markers(self) -> NDArray[np.intp]:
         """How many of all runs come before each marker."""
@@ -192,6 +188,11 @@ class Merged(Struct, frozen=True, dict=True):
             rows.append((not is_run, run if is_run else marker))
             run, marker = run + is_run, marker + (not is_run)
         return rows
+
+    def where(self, rows: NDArray[np.bool_]) -> "Merged":
+        """Return the rows of a mask."""
+        runs, markers = rows.take(self.run_rows), rows.take(self.marker_rows)
+        return _merged(self.runs[runs], self.markers[markers], self.is_run.compress(rows), self.ids.compress(rows))
 
     def parts(self, size: int) -> Iterator[tuple["Merged", slice]]:
         """Cut into parts of whole producers, of about `size` places, each with the slice of `starts` that it is."""
@@ -226,6 +227,10 @@ def merge(runs: Columns, markers: Columns) -> Merged:
     is_run, ids = np.ones(len(runs), dtype=np.bool_), runs["producer_id"]
     if len(markers):
         is_run, ids = _order(runs, markers)
+    return _merged(runs, markers, is_run, ids)
+
+
+def _merged(runs: Columns, markers: Columns, is_run: NDArray[np.bool_], ids: NDArray[np.int64]) -> Merged:
     begins = np.ones(len(ids), dtype=np.bool_)
     np.not_equal(ids[1:], ids[:-1], out=begins[1:])
     return Merged(runs, markers, is_run, ids, np.flatnonzero(begins))

@@ -33,7 +33,7 @@ def test_evidence_goes_by_type_and_kind():
 def test_what_is_missing_and_what_came_again():
     missing = gap(1, batch(0, 0, 5, 0), batch(20, 9, 1, 10), 4, 0)
     explained = gap(1, batch(20, 9, 1, 10), batch(40, 15, 1, 20), 5, 5)
-    behind = missing._replace(missing_sequences=-3)
+    behind = replace(missing, missing_sequences=-3)
     assert Evidence([missing, explained]).missing_sequences.count(SequenceRange(1, 1, 0, 40)) == 4
     assert Evidence([behind]).missing_sequences.count(SequenceRange(1, 1, 0, 40)) == 0
     repeated = [
@@ -49,7 +49,7 @@ def test_explained_observations_across_offsets():
         gap(1, batch(0, 0, 5, 0), batch(20, 9, 1, 10), 4, 4),
         gap(2, batch(0, 0, 5, 0), batch(20, 9, 1, 10), 4, 4),
     )
-    unknown = unknown._replace(remembered=None)
+    unknown = replace(unknown, remembered=None)
     evidence = Evidence([known, unknown])
     assert evidence.explained_across(5, 19) == [known, unknown]
     assert evidence.explained_across(4, 19) == [unknown]  # offset 4 is the last of its batch before

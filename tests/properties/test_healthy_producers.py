@@ -75,9 +75,9 @@ def audited_one_by_one(log, *, cut):
     audited = []
     own = TransitionAudit._audit_producer
 
-    def noting(self, state, columns, group, runs):
-        audited.append(int(columns.merged.producer_ids[group]))
-        return own(self, state, columns, group, runs)
+    def noting(self, state, merged, group, runs):
+        audited.append(int(merged.producer_ids[group]))
+        return own(self, state, merged, group, runs)
 
     with patch.object(TransitionAudit, "_audit_producer", noting):
         replay = replay_rows(decode(log), list(range(len(log.batches))) if cut else [], holes_are_normal=True)

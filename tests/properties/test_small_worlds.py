@@ -154,9 +154,9 @@ def test_every_short_history_is_audited_as_batch_by_batch(alphabets, epoch, hole
     odd = {each.producer_id for each in expected.observed if not (each.kind == "sequence/gap" and each.explained)}
     one_by_one, audit_producer = set(), TransitionAudit._audit_producer
 
-    def noting(self, state, columns, group, runs):
-        one_by_one.add(int(columns.merged.producer_ids[group]))
-        return audit_producer(self, state, columns, group, runs)
+    def noting(self, state, merged, group, runs):
+        one_by_one.add(int(merged.producer_ids[group]))
+        return audit_producer(self, state, merged, group, runs)
 
     for chunks, holes_are_normal in ((cuts, False), ([], True), (cuts[1:], True)):
         one_by_one.clear()

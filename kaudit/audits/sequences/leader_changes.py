@@ -33,13 +33,12 @@ class LeaderChangeCounts(Struct):
     _steps: Counter[int] = field(default_factory=Counter)
     """By leader epoch: how much higher the number is than for the one before it."""
 
-    def feed(self, columns: TransitionColumns, healthy: Mask) -> None:
-        """Take the producers of a part of a chunk that are healthy; `columns.before` still is the state in front of it."""
+    def feed(self, columns: TransitionColumns) -> None:
+        """Take producers that are healthy; `columns.before` still is the state in front of their rows."""
         runs = columns.merged.runs
         begin, end = runs["first_leader_epoch"], runs["last_leader_epoch"]
         before = columns.merged.before_runs(end, columns.before["last"]["leader_epoch"])
         chosen = np.flatnonzero((before != end) | (begin != end))
-        chosen = chosen.compress(healthy.take(columns.merged.groups_of_runs(chosen)))
         if not len(chosen):
             return
         begin, end, before = begin.take(chosen), end.take(chosen), before.take(chosen)

@@ -12,6 +12,8 @@ Transactions follow the broker: whatever is on disk opens and closes them, as wi
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kaudit.broker.producer_state.rules import (
     SHORTEST_EXPIRY_MS,
     begins_anew,
@@ -106,7 +108,7 @@ class _BatchAudit:
             flags &= ~ABORT_BUMPED
         timestamp, epoch = self.batch.max_timestamp, self.epoch
         if after.last_timestamp != timestamp or after.flags != flags or after.rebuilt_epoch != epoch:
-            after = after._replace(last_timestamp=timestamp, flags=flags, rebuilt_epoch=epoch)
+            after = replace(after, last_timestamp=timestamp, flags=flags, rebuilt_epoch=epoch)
         return self._track_transaction(after)
 
     def _continues_after_silence(self) -> bool:
@@ -202,7 +204,8 @@ class _BatchAudit:
         """Source: ProducerStateEntry.addBatch."""
         batch = self.batch
         retained = RetainedBatch(batch.base_offset, batch.first_sequence, batch.last_sequence, batch.crc)
-        return state._replace(
+        return replace(
+            state,
             last_sequence=batch.last_sequence,
             window=(*state.window[1 - NUM_BATCHES_TO_RETAIN :], retained),
             last=batch,
@@ -216,9 +219,10 @@ class _BatchAudit:
         if not self.is_transactional:
             return state
         if state.in_transaction:
-            return state._replace(txn_records=state.txn_records + batch.record_count)
+            return replace(state, txn_records=state.txn_records + batch.record_count)
         after_marker = state.epoch == self.epoch and state.flags & MARKED_EPOCH
-        return state._replace(
+        return replace(
+            state,
             txn_first_offset=batch.base_offset,
             txn_first_timestamp=batch.max_timestamp,
             txn_position=batch.position,
@@ -300,7 +304,8 @@ def _append_end_txn_marker(state: ProducerAuditState, marker: EndTxnMarker) -> P
         flags |= ABORT_BUMPED
     if is_new_epoch(marker.producer_epoch, state.epoch):
         state = _without_batches(state, marker.producer_epoch, flags)
-    return state._replace(
+    return replace(
+        state,
         coordinator_epoch=max(marker.coordinator_epoch, state.coordinator_epoch),
         rebuilt_epoch=marker.producer_epoch,
         rebuilt_coordinator_epoch=marker.coordinator_epoch,
@@ -318,7 +323,7 @@ def _append_end_txn_marker(state: ProducerAuditState, marker: EndTxnMarker) -> P
 
 def _without_batches(state: ProducerAuditState, epoch: int, flags: int) -> ProducerAuditState:
     """Source: ProducerStateEntry.maybeUpdateProducerEpoch."""
-    return state._replace(epoch=epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=NO_CRC, flags=flags)
+    return replace(state, epoch=epoch, last_sequence=NO_SEQUENCE, window=(), start_crc=NO_CRC, flags=flags)
 
 
 def audit_end(state: ProducerAuditState, producer_id: int) -> Sequence[Observation]:

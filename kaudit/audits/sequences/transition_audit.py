@@ -4,19 +4,20 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
-from operator import itemgetter
+from functools import partial
+from itertools import islice, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.audits.sequences.leader_changes import LeaderChangeCounts
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.audits.sequences.sequence_audit import Producer, audit_batch, audit_end, audit_marker
 from kaudit.audits.sequences.vectorised_state import advance, continue_runs
-from kaudit.audits.sequences.vectorised_transitions import TransitionColumns, healthy_producers
+from kaudit.audits.sequences.vectorised_transitions import TransitionColumns, first_unhealthy
 from kaudit.model.columns import Columns, Row
 from kaudit.model.limits import OBSERVATIONS
 from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker
@@ -37,22 +38,22 @@ _AT_ONCE = 1 << 10
 _IN_FLIGHT = 5
 """max.in.flight.requests.per.connection of an idempotent producer at most: these batches it may renumber together."""
 
-_RETAINED = itemgetter(*map(BoundaryBatch._fields.index, RetainedBatch._fields))
-_RECORDS = BoundaryBatch._fields.index("record_count")
-
 FetchRun = Callable[[Row], Iterable[BoundaryBatch]]
 """All batches of a run (one row of RUN), read again from the log."""
 
 
 class _Run(NamedTuple):
-    """A run: its first batches, up to five, and its last ones among the others, up to five; each the fields of a BoundaryBatch."""
+    """A run: its first, second and last batch, as far as these are several, and of its last five but the first what is remembered."""
 
+    row: Row
     epoch: int
     is_transactional: bool
-    length: int
+    batches: int
     records: int
-    head: list[tuple[int, ...]]
-    tail: list[tuple[int, ...]]
+    head: Callable[[], list[BoundaryBatch]]
+    """Its first batches, up to five."""
+    edges: list[BoundaryBatch]
+    retained: list[RetainedBatch]
 
 
 class _Restarted(NamedTuple):
@@ -91,24 +92,39 @@ class TransitionAudit(Struct):
     def _feed(self, merged: Merged, boundary: Columns, slots: NDArray[np.int32]) -> None:
         columns = TransitionColumns(merged, boundary, pick(self.table.rows, slots))
         self.runs += len(merged.runs) - continue_runs(columns)
-        healthy = healthy_producers(
-            columns, sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal
-        )
+        put(self.table.rows, slots, columns.before)
+        first = first_unhealthy(columns, sequences_count=self.sequences_count, holes_are_normal=self.holes_are_normal)
         if self._awaiting or self._restarted:
             followed = self._awaiting.keys() | self._restarted.keys()
-            awaiting = np.fromiter(followed, dtype=np.int64, count=len(followed))
-            healthy &= ~np.isin(merged.producer_ids, awaiting)
+            awaited = np.isin(merged.producer_ids, np.fromiter(followed, dtype=np.int64, count=len(followed)))
+            first[awaited] = merged.starts[awaited]
+        unhealthy = first <= merged.ends
+        if unhealthy.any():
+            before = np.arange(len(merged.ids)) < np.repeat(first, merged.ends + 1 - merged.starts)
+            begins_healthy = first > merged.starts
+            self._advance(
+                TransitionColumns(merged.where(before), boundary, pick(columns.before, begins_healthy)),
+                slots[begins_healthy],
+            )
+            self._audit(merged.where(~before), boundary, slots[unhealthy])
+        else:
+            self._advance(columns, slots)
+
+    def _advance(self, columns: TransitionColumns, slots: NDArray[np.int32]) -> None:
+        """Take producers whose rows are all healthy."""
         if not self.one_leader_epoch:
-            self.leader_changes.feed(columns, healthy)
-        advance(columns, healthy)
+            self.leader_changes.feed(columns)
+        advance(columns)
         put(self.table.rows, slots, columns.before)
-        groups = np.flatnonzero(~healthy)
-        runs = _runs(merged, columns.boundary, groups)
-        for first in range(0, len(groups), _AT_ONCE):
-            chosen = groups[first : first + _AT_ONCE]
-            states = dict(zip(slots[chosen].tolist(), self.table.load(slots[chosen]), strict=True))
-            for (slot, state), group in zip(states.items(), chosen.tolist(), strict=True):
-                states[slot] = self._audit_producer(state, columns, group, runs)
+
+    def _audit(self, merged: Merged, boundary: Columns, slots: NDArray[np.int32]) -> None:
+        """Take producers batch by batch."""
+        runs = _runs(merged.runs, boundary)
+        for first in range(0, len(slots), _AT_ONCE):
+            chosen = slots[first : first + _AT_ONCE]
+            states = dict(zip(chosen.tolist(), self.table.load(chosen), strict=True))
+            for group, (slot, state) in enumerate(states.items(), first):
+                states[slot] = self._audit_producer(state, merged, group, runs)
             self.table.store({slot: state for slot, state in states.items() if state is not None})
 
     def finish(self) -> None:
@@ -120,71 +136,75 @@ class TransitionAudit(Struct):
                 self._keep(audit_end(state, producer_id))
 
     def _audit_producer(
-        self, state: ProducerAuditState | None, columns: TransitionColumns, group: int, runs: Iterator[_Run]
+        self, state: ProducerAuditState | None, merged: Merged, group: int, runs: Iterator[_Run]
     ) -> ProducerAuditState | None:
         """Audit the rows of one group, and return the state after them; `runs` has its runs next."""
-        merged = columns.merged
         producer = Producer(int(merged.producer_ids[group]), self.sequences_count)
         for is_marker, number in merged.rows_of(group):
             if is_marker:
                 state, observations = audit_marker(state, EndTxnMarker._make(merged.markers.item(number)))
                 self._keep(observations)
             else:
-                state = self._audit_run(state, next(runs), merged.runs[number], producer)
+                state = self._audit_run(state, next(runs), producer)
         return state
 
-    def _audit_run(
-        self, state: ProducerAuditState | None, run: _Run, row: Row, producer: Producer
-    ) -> ProducerAuditState | None:
-        """Audit batches until one is adopted and nothing waits for what follows it: the others go on in sequence."""
-        taken = 0
-        for taken, batch in enumerate(map(BoundaryBatch._make, run.head), 1):
+    def _audit_run(self, state: ProducerAuditState | None, run: _Run, producer: Producer) -> ProducerAuditState | None:
+        """Audit batches until one is adopted: the others go on in sequence, by construction."""
+        records = run.records
+        for taken, batch in enumerate(self._batches(run), 1):
             state = self._audit_batch(state, batch, run, producer)
-            adopted = state.window and state.window[-1].base_offset == batch.base_offset
-            followed = producer.producer_id in self._awaiting or producer.producer_id in self._restarted
-            last_of_head = taken == len(run.head)
-            if adopted and (run.tail if last_of_head else not followed):
-                return self._continue_run(state, run, taken)
-        if run.tail:
-            for batch in islice(self.fetch_run(row), taken, None):
-                state = self._audit_batch(state, batch, run, producer)
+            records -= batch.record_count
+            if state.last is batch:
+                return state if taken == run.batches else self._continue_run(state, run, taken, records, producer)
         return state
+
+    def _batches(self, run: _Run) -> Iterator[BoundaryBatch]:
+        yield run.edges[0]
+        if run.batches > 1:
+            head = run.head()
+            yield from head[1:]
+            if run.batches > len(head):
+                yield from islice(self.fetch_run(run.row), len(head), None)
 
     def _audit_batch(
         self, state: ProducerAuditState | None, batch: BoundaryBatch, run: _Run, producer: Producer
     ) -> ProducerAuditState:
-        for index in self._awaiting.pop(producer.producer_id, ()):
-            self.observations[index] = self.observations[index]._replace(following=batch, following_epoch=run.epoch)
-        if self._restarted:
-            self._follow(producer.producer_id, batch)
+        self._follow(producer.producer_id, batch, run.epoch)
         self.leader_changes.add(state, batch, run.epoch)
         state, observations = audit_batch(state, batch, run.epoch, run.is_transactional, producer)
         self._keep(observations)
         return state
 
-    def _continue_run(self, state: ProducerAuditState, run: _Run, taken: int) -> ProducerAuditState:
-        """Take the rest of a run of which the batch number `taken` was adopted to its end: in sequence by construction."""
-        rest = [*run.head[taken:], *run.tail]
-        newest = BoundaryBatch._make(rest[-1])
-        self.leader_changes.add_run(BoundaryBatch._make(run.head[taken - 1]), newest)
-        remembered = [RetainedBatch._make(_RETAINED(batch)) for batch in rest[-NUM_BATCHES_TO_RETAIN:]]
-        records = run.records - sum(batch[_RECORDS] for batch in run.head[:taken])
-        return state._replace(
+    def _continue_run(
+        self, state: ProducerAuditState, run: _Run, taken: int, records: int, producer: Producer
+    ) -> ProducerAuditState:
+        """Take the rest of a run, of so many records, after its batch number `taken`."""
+        assert state.last is not None
+        few = taken == 1 and producer.producer_id not in self._restarted
+        for batch in run.edges[1:2] if few else run.head()[taken:]:
+            self._follow(producer.producer_id, batch, run.epoch)
+        newest = run.edges[-1]
+        self.leader_changes.add_run(state.last, newest)
+        rest = run.retained[-min(run.batches - taken, NUM_BATCHES_TO_RETAIN) :]
+        return replace(
+            state,
             last_sequence=newest.last_sequence,
-            window=(*state.window, *remembered)[-NUM_BATCHES_TO_RETAIN:],
+            window=(*state.window, *rest)[-NUM_BATCHES_TO_RETAIN:],
             last=newest,
             last_timestamp=newest.max_timestamp,
             txn_records=state.txn_records + (records if run.is_transactional else 0),
         )
 
-    def _follow(self, producer_id: int, batch: BoundaryBatch) -> None:
-        """Compare the time of a batch with those since its producer's sequence started again."""
+    def _follow(self, producer_id: int, batch: BoundaryBatch, epoch: int) -> None:
+        """Note the batch as the next one, and compare its time with those since its producer's sequence started again."""
+        for index in self._awaiting.pop(producer_id, ()):
+            self.observations[index] = replace(self.observations[index], following=batch, following_epoch=epoch)
         restarted = self._restarted.pop(producer_id, None)
         if restarted is None:
             return
         index, left, newest = restarted
         if 0 <= batch.max_timestamp < newest:
-            self.observations[index] = self.observations[index]._replace(times_go_back=True)
+            self.observations[index] = replace(self.observations[index], times_go_back=True)
         elif left > 1:
             self._restarted[producer_id] = _Restarted(index, left - 1, batch.max_timestamp)
 
@@ -205,24 +225,34 @@ class TransitionAudit(Struct):
             self.observations.append(observation)
 
 
-def _runs(merged: Merged, boundary: Columns, groups: NDArray[np.intp]) -> Iterator[_Run]:
-    """Yield the runs of these groups, in their order, made of the rows of many at a time."""
-    starts, counts = merged.run_starts.take(groups), (merged.run_stops - merged.run_starts).take(groups)
-    numbers = _ranges(starts, counts)
-    for first in range(0, len(numbers), _AT_ONCE):
-        runs = merged.runs[numbers[first : first + _AT_ONCE]]
-        heads, both = runs["head_count"], runs["boundary_count"]
-        batches = iter(boundary[_ranges(runs["boundary_start"], both)].tolist())
-        columns = (
-            runs["producer_epoch"],
-            runs["is_transactional"],
-            runs["batches"],
-            runs["records"],
-            heads,
-            both - heads,
+def _runs(runs: Columns, boundary: Columns) -> Iterator[_Run]:
+    """Yield the runs, made of the rows of many at a time."""
+    for first in range(0, len(runs), _AT_ONCE):
+        own = runs[first : first + _AT_ONCE]
+        starts, counts, heads = own["boundary_start"], own["boundary_count"], own["head_count"]
+        edges = np.minimum(counts, 3)
+        at = _ranges(starts, edges)
+        at[np.cumsum(edges) - 1] = starts + counts - 1
+        batches = starmap(BoundaryBatch, _values(boundary, BoundaryBatch._fields, at))
+        retained = np.minimum(counts - 1, NUM_BATCHES_TO_RETAIN)
+        behind = starmap(
+            RetainedBatch, _values(boundary, RetainedBatch._fields, _ranges(starts + counts - retained, retained))
         )
-        for *fields, head, tail in zip(*(column.tolist() for column in columns), strict=True):
-            yield _Run._make((*fields, list(islice(batches, head)), list(islice(batches, tail))))
+        names = ("producer_epoch", "is_transactional", "batches", "records")
+        columns = (*(own[name] for name in names), starts, heads, edges, retained)
+        for number, (*fields, start, head, edge, kept) in enumerate(
+            zip(*(each.tolist() for each in columns), strict=True)
+        ):
+            every = partial(_head, boundary, start, head)
+            yield _Run._make((own[number], *fields, every, list(islice(batches, edge)), list(islice(behind, kept))))
+
+
+def _head(boundary: Columns, start: int, count: int) -> list[BoundaryBatch]:
+    return list(map(BoundaryBatch._make, boundary[start : start + count].tolist()))
+
+
+def _values(rows: Columns, names: Sequence[str], chosen: NDArray[np.intp]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(rows[name].take(chosen).tolist() for name in names), strict=True)
 
 
 def _ranges(starts: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.intp]:

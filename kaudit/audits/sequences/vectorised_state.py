@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from kaudit.audits.sequences.producer_table import RETAINED_BATCH
@@ -51,7 +52,7 @@ _OF_LAST_MARKER = (
     ("rebuilt_coordinator_epoch", "coordinator_epoch"),
     ("marker_offset", "offset"),
 )
-_DEFAULTS = ProducerAuditState()._asdict()
+_DEFAULTS = asdict(ProducerAuditState())
 _NO_TRANSACTION: NewColumns = {name: np.array(_DEFAULTS[name]) for name in (*_BEGINNING, "txn_records", "flags")}
 
 
@@ -82,9 +83,8 @@ def continue_runs(columns: TransitionColumns) -> int:
     return int(np.count_nonzero(continued))
 
 
-def advance(columns: TransitionColumns, chosen: Mask) -> None:
-    """Move the state of the chosen (healthy) producers to the end of this part; others' rows are left alone."""
-    # the columns are computed for all groups and written where chosen
+def advance(columns: TransitionColumns) -> None:
+    """Move the state of producers, which are all healthy, to the end of their rows."""
     merged, state = columns.merged, columns.before
     final = merged.epochs.take(merged.ends)
     same_epoch = state["known"] & (state["epoch"] == final)
@@ -99,14 +99,13 @@ def advance(columns: TransitionColumns, chosen: Mask) -> None:
     if len(merged.markers):
         _append_last_markers(columns, new)
     _track_transactions(columns, new)
-    cleared = chosen & ~same_epoch
-    state["window_count"][cleared] = 0
-    state["start_crc"][cleared] = NO_CRC
+    state["window_count"][~same_epoch] = 0
+    state["start_crc"][~same_epoch] = NO_CRC
     if len(merged.runs):
-        _add_batches(columns, chosen & merged.has_run, run_of_final)
+        _add_batches(columns, run_of_final)
     for name, values in new.items():
-        np.copyto(state[name], values, where=chosen, casting="same_kind")
-    state["known"] |= chosen
+        np.copyto(state[name], values, casting="same_kind")
+    state["known"] = True
 
 
 def _append_last_markers(columns: TransitionColumns, new: NewColumns) -> None:
@@ -193,17 +192,17 @@ def _last_markers(columns: TransitionColumns) -> tuple[Mask, Mask]:
     return marks_own_epoch(epoch, previous, remembered), raised & columns.known_at(rows, groups)
 
 
-def _add_batches(columns: TransitionColumns, written: Mask, run_of_final: Mask) -> None:
-    """Add the last batches of the groups `written`; `run_of_final`: their last run is of the epoch at the end."""
+def _add_batches(columns: TransitionColumns, run_of_final: Mask) -> None:
+    """Add the last batches of the groups that have any; `run_of_final`: their last run is of the epoch at the end."""
     merged, state, boundary = columns.merged, columns.before, columns.boundary
     newest = columns.newest_batches(merged.last_run)
-    into = np.flatnonzero(written)
+    into = np.flatnonzero(merged.has_run)
     put(state["last"], into, boundary.rows(newest.take(into)))
     state["has_last"][into] = True
     first = np.where(run_of_final, _first_of_last_epoch(columns), 0)
     first_batch = merged.runs["boundary_start"].take(first)
     newest_at_zero = _newest_at_zero(columns)
-    at_zero = np.flatnonzero(written & run_of_final & (newest_at_zero >= first))
+    at_zero = np.flatnonzero(run_of_final & (newest_at_zero >= first))
     state["start_crc"][at_zero] = boundary["crc"].take(merged.runs["boundary_start"].take(newest_at_zero.take(at_zero)))
     added = np.where(run_of_final, np.minimum(newest - first_batch + 1, NUM_BATCHES_TO_RETAIN), 0)
     _append_to_windows(columns, into, newest, added)

@@ -1,7 +1,7 @@
-"""The producers that are healthy: all their batches and markers in a part of a chunk pass every rule.
+"""How far producers are healthy: their batches and markers in a part of a chunk pass every rule.
 
-The rules are those the scalar audit asks (sequence_audit.py), here of whole columns. They may err on one side only: a
-producer that is not healthy by these goes to the scalar audit, which decides.
+The rules are those the scalar audit asks (sequence_audit.py), here of whole columns. They may err on one side only: what
+is not healthy by these goes to the scalar audit, which decides, and with it what follows of the same producer.
 
 TransitionColumns has runs and markers of many producers beside each producer's state before them. Rows are runs and markers,
 by producer id and offset; a group is one producer id. The epoch goes from row to row, all else from run to run.
@@ -104,23 +104,26 @@ class TransitionColumns:
         return newest
 
 
-def healthy_producers(columns: TransitionColumns, *, sequences_count: bool, holes_are_normal: bool) -> Mask:
-    """Return a mask of the groups that are healthy.
+def first_unhealthy(columns: TransitionColumns, *, sequences_count: bool, holes_are_normal: bool) -> Numbers:
+    """Return for each group its first row that is not healthy, the row after its last one where all are.
 
     `sequences_count`: sequences mean something in this topic. `holes_are_normal`: what missing offsets explain is healthy.
     """
     merged = columns.merged
-    healthy = np.ones(len(merged.starts), dtype=np.bool_)
+    healthy = np.ones(len(merged.ids), dtype=np.bool_)
     if len(merged.runs):
         valid = (
             _valid_sequences(columns, holes_are_normal=holes_are_normal) if sequences_count else _valid_epochs(columns)
         )
         _clear_outside_transactions(columns, valid)
         _clear_nearly_exhausted(columns, valid)
-        healthy[merged.groups_of_runs(np.flatnonzero(~valid))] = False
+        healthy[merged.run_rows] = valid
     if len(merged.markers):
-        healthy[merged.groups_of_markers(np.flatnonzero(~_valid_markers(columns)))] = False
-    return healthy
+        healthy[merged.marker_rows] = _valid_markers(columns)
+    first = merged.ends + 1
+    rows = np.flatnonzero(~healthy)[::-1]  # the last one written of a group counts
+    first[np.searchsorted(merged.ends, rows)] = rows
+    return first
 
 
 def _valid_sequences(columns: TransitionColumns, *, holes_are_normal: bool) -> Mask:

@@ -26,7 +26,7 @@ EVERY_FIELD_SET: list[Any] = [
     else BATCH
     if name == "last"
     else number
-    for number, name in enumerate(ProducerAuditState._fields)
+    for number, name in enumerate(ProducerAuditState.__struct_fields__)
 ]
 STATES = [
     ProducerAuditState(),
@@ -73,7 +73,7 @@ def test_a_new_field_needs_no_more_than_its_declaration():
 
 
 def test_the_table_has_a_column_for_each_field_of_the_state():
-    assert set(ProducerAuditState._fields) < set(ROW.names or ())
+    assert set(ProducerAuditState.__struct_fields__) < set(ROW.names or ())
     assert set(dtype_of(ProducerAuditState).names or ()) < set(ROW.names or ())
     assert load(ProducerAuditState, default_rows(ProducerAuditState)) == [ProducerAuditState()]
 

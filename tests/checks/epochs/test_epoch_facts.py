@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.checks.epochs.epoch_bumps import bump_at_leader_change, epoch_nearly_exhausted, fencing
 from kaudit.checks.epochs.stale_epochs import coordinator_epoch_regression, stale_epoch
@@ -40,7 +41,7 @@ def test_markers_of_older_epochs():
 
 @pytest.mark.parametrize(("transactional", "severity"), [(False, "warning"), (True, "note")])
 def test_epochs_that_run_out(transactional, severity):
-    one = seen(ObservationKind.NEARLY_EXHAUSTED, is_transactional=transactional)._replace(producer_epoch=32000)
+    one = replace(seen(ObservationKind.NEARLY_EXHAUSTED, is_transactional=transactional), producer_epoch=32000)
     (found,) = reported(epoch_nearly_exhausted, one)
     assert (found.severity.value, found.message) == (severity, "producer 7 is at epoch 32000, 767 below the maximum")
 
@@ -93,7 +94,7 @@ HELD = [HeldRecords(f"b{number}", f"/b{number}/orders-0", 60, 69, 9 * number, 1,
 def test_a_bump_where_the_leader_changed(others, continued, held):
     at = batch(50, 0, 2, 50, leader_epoch=3)
     bumps = [
-        seen(ObservationKind.CLIENT_BUMP, at, remembered=state(epoch=0))._replace(producer_id=7 + number)
+        replace(seen(ObservationKind.CLIENT_BUMP, at, remembered=state(epoch=0)), producer_id=7 + number)
         for number in range(1 + others)
     ]
     copies = [OtherCopies(epoch, 60, ["b1", "b2"], held) for epoch in (0, 3, 4)]
@@ -131,8 +132,9 @@ def test_a_bump_where_the_leader_changed(others, continued, held):
 
 def test_who_wrote_the_old_epochs_tail_again_did_not_lose_it():
     bumps = [
-        seen(ObservationKind.CLIENT_BUMP, batch(50 + number, 0, 1, 50), remembered=state(epoch=0))._replace(
-            producer_id=number
+        replace(
+            seen(ObservationKind.CLIENT_BUMP, batch(50 + number, 0, 1, 50), remembered=state(epoch=0)),
+            producer_id=number,
         )
         for number in (7, 8)
     ]
@@ -143,5 +145,5 @@ def test_who_wrote_the_old_epochs_tail_again_did_not_lose_it():
     assert (found.producer_id, found.evidence["others_that_bumped"]) == (8, 0)
     assert reported(fencing, *facts, *bumps) == []
     assert [each.producer_id for each in reported(fencing, again, *bumps)] == [8]
-    elsewhere = [bumps[0]._replace(batch=batch(90, 0, 1, 90)), bumps[1]._replace(producer_id=9)]
+    elsewhere = [replace(bumps[0], batch=batch(90, 0, 1, 90)), replace(bumps[1], producer_id=9)]
     assert [each.producer_id for each in reported(fencing, LeaderChange(3, 48, bumps, 0), *elsewhere)] == [7, 9]

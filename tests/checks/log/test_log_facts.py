@@ -76,8 +76,8 @@ class TestConsequences:
     def test_without_a_batch_before_nobody_knows_the_leader(self):
         known = gap(1, batch(0, 0, 5, 0), batch(20, 9, 1, 10), 4, 10)
         assert known.remembered is not None
-        for unknown in (None, known.remembered._replace(last=None)):
-            lacking = known._replace(remembered=unknown)
+        for unknown in (None, replace(known.remembered, last=None)):
+            lacking = replace(known, remembered=unknown)
             assert lost_records(CONTEXT, Evidence(), 10, [lacking]).records_lost_at_least == 0
 
     def test_what_came_later_is_not_lost(self):

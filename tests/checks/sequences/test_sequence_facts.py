@@ -81,7 +81,7 @@ def test_a_window_that_is_empty_starts_nowhere():
 @pytest.mark.parametrize("leader_epoch", [0, 1])
 @pytest.mark.parametrize("compacted", [False, True])
 def test_why_sequences_are_missing(leader_epoch, compacted):
-    one = gap(7, batch(43, 3, 3, 43), batch(50, 9, 1, 50, leader_epoch=leader_epoch), 3, 1)._replace(explained=False)
+    one = replace(gap(7, batch(43, 3, 3, 43), batch(50, 9, 1, 50, leader_epoch=leader_epoch), 3, 1), explained=False)
     (found,) = reported(sequence_gap, one, context=replace(CONTEXT, compacted=compacted))
     assert found.message == "sequences 6..8 of producer 7 missing before offset 50 (3 records)"
     assert summary(found) == (("warning", "possible") if leader_epoch else ("error", "certain")) + (50, 50)
@@ -192,7 +192,7 @@ def test_ten_steps_are_listed_and_others_stay():
     listed: Any = next(value for value in found.evidence.values() if isinstance(value, list))
     assert [step["offset"] for step in listed] == [10 * number for number in range(1, 11)]
     assert listed[0] == {"offset": 10, "step": 4, "records": 3}
-    equal = chain[0]._replace(producer_id=7)  # another observation that says the same
+    equal = replace(chain[0], producer_id=7)  # another observation that says the same
     assert sequence_observations(Evidence([StepMismatch(chain), *chain, equal]), ObservationKind.GAP) == [equal]
 
 
