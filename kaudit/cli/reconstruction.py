@@ -1,7 +1,11 @@
 """Runs `kaudit attempts`: reads segments and server logs, and writes the attempts that they show."""
 
+import multiprocessing
+import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice
 
 import msgspec
@@ -17,7 +21,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
 from kaudit.formats.application_log.pieces import LogCounts
-from kaudit.model.application_logs import LogEvent, zone_text
+from kaudit.model.application_logs import LogEvent, Origin, zone_text
 from kaudit.model.internal_topics import TRANSACTIONS
 from kaudit.replay.reconstruction.broker_logs import BrokerLog, BrokerSettings, kept
 from kaudit.replay.reconstruction.reconstruct import Evidence, Reconstruction
@@ -25,11 +29,14 @@ from kaudit.replay.reconstruction.stated_attempts import newest_writing, stated_
 from kaudit.report.console import visible
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import chosen_input
-from kaudit.source.layout import INTERNAL_TOPICS, Layout, furthest_replicas
+from kaudit.source.layout import INTERNAL_TOPICS, ApplicationLog, Layout, furthest_replicas
 from kaudit.source.schemes import open_segment
+from kaudit.source.uri import Uri
 
 _MAX_EVENTS = 1_000_000
 """Events that are kept; they take a gigabyte."""
+_LogRead = Sequence[tuple[Origin, LogCounts, list[LogEvent]]]
+"""What a log holds by each origin that it may have."""
 
 
 def run_attempts(
@@ -79,7 +86,7 @@ def _evidence(
 ) -> Evidence:
     """Read the logs. Raises UsageError if it is not known which release's rules to ask."""
     settings = BrokerSettings()
-    events = _events(given, settings, say)
+    events = _events(given, settings, say, asked.jobs)
     release = settings.version if asked.broker_version == "auto" else asked.broker_version
     if release is None and not layout.partitions:
         release = newest_writing(events)
@@ -116,15 +123,16 @@ def _is_wanted(asked: ScanOptions, topic: str, partition: int) -> bool:
     return asked.asks_for(topic, partition) and bool(asked.topics or topic not in INTERNAL_TOPICS)
 
 
-def _events(given: GivenLogs, settings: BrokerSettings, say: Callable[[str], None]) -> list[LogEvent]:
+def _events(
+    given: GivenLogs, settings: BrokerSettings, say: Callable[[str], None], processes: int | None
+) -> list[LogEvent]:
     """Read every log once for its events, server logs also for what they say of the broker."""
     found: list[LogEvent] = []
     for skipped in given.skipped:
         say(f"{skipped.path}: {skipped.reason}")
-    for log in given.logs:
-        for origin in log.origins:
-            counts = LogCounts()
-            found += islice(kept(log_events(log.path, origin, counts, log.name)), _MAX_EVENTS + 1 - len(found))
+    for log, read in zip(given.logs, _reads(given.logs, processes), strict=True):
+        for origin, counts, events in read:
+            found += events
             if len(found) > _MAX_EVENTS:
                 raise UsageError(f"{log.name}: more than {_MAX_EVENTS:,} events in all; name fewer logs")
             if origin == "server":
@@ -132,6 +140,33 @@ def _events(given: GivenLogs, settings: BrokerSettings, say: Callable[[str], Non
             if not counts.events:
                 say(f"{log.name}: no line of it is understood as a {origin}'s ({counts.lines:,} lines)")
     return found
+
+
+def _reads(logs: Sequence[ApplicationLog], processes: int | None) -> Iterator[_LogRead]:
+    """Yield what each log holds, in their order, read in so many processes (None: one per core), at most one log ahead of each."""
+    number = min(processes or os.cpu_count() or 1, len(logs))
+    # clients of remote stores have threads, which a fork would leave with their locks held
+    if number < 2 or not all(Uri.parse(log.path).is_local for log in logs):
+        yield from map(_read_log, logs)
+        return
+    waiting: deque[Future[_LogRead]] = deque()
+    with ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("fork")) as pool:
+        for log in logs:
+            waiting.append(pool.submit(_read_log, log))
+            if len(waiting) > number:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _read_log(log: ApplicationLog) -> _LogRead:
+    """Read one log. Raises UsageError if it is not there, OSError if it cannot be read."""
+    read: list[tuple[Origin, LogCounts, list[LogEvent]]] = []
+    for origin in log.origins:
+        counts = LogCounts()
+        events = kept(log_events(log.path, origin, counts, log.name))
+        read.append((origin, counts, list(islice(events, _MAX_EVENTS + 1))))
+    return read
 
 
 def _clock(log: BrokerLog) -> str:

@@ -1,5 +1,6 @@
 """`kaudit attempts`: segments and server logs as attempts, and what kaudit replay answers to them."""
 
+import gzip
 import json
 
 import pytest
@@ -45,6 +46,29 @@ def test_a_log_and_the_log_of_its_broker_become_attempts_that_replay_answers_as_
     assert {line["place"] for line in refused} == {"offset"}
     assert any("local time UTC+00:00" in line for line in said)
     assert any("left out: 30 refusals" in line and "30 record_rejected" in line for line in said)
+
+
+@pytest.mark.parametrize(("release", "what"), [("2.8.2", "histories"), ("3.9.2", "failover")])
+def test_logs_read_side_by_side_give_the_same_attempts_and_remarks(run, release, what):
+    recorded = recording(release, what)
+    logs = [argument for path in recorded.server_logs for argument in ("--server-log", path)]
+    one, *others = (run("--jobs", jobs, *logs, *recorded.log_directories) for jobs in (1, 2, 5))
+    assert len(recorded.server_logs) > 2
+    assert one[1:] != ([], [])
+    assert all(other == one for other in others)
+
+
+def test_a_log_that_another_process_cannot_read_ends_in_one_line(run, tmp_path):
+    broken = tmp_path / "server.log.gz"
+    broken.write_bytes(gzip.compress(b"[2026-11-22 10:15:30,123] INFO Kafka version: 3.9.2\n" * 999)[:-40])
+    logs = [
+        argument
+        for path in (broken, *recording("2.8.2", "histories").server_logs)
+        for argument in ("--server-log", path)
+    ]
+    one, two = (run("--jobs", jobs, "--broker-version", "3.9.2", *logs, CLEAN) for jobs in (1, 2))
+    assert one == two
+    assert any(str(broken) in line for line in one[2])
 
 
 def test_the_zone_of_a_log_is_found(run):

@@ -36,7 +36,7 @@ def attempts(
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Where the attempts go; - is stdout.")
     ] = None,
     redaction: Redaction,
-    audit: Annotated[ScanOptions, Takes((*PARTITIONS, "broker-version", *PROGRAM_LOGS, *CONNECTION))],
+    audit: Annotated[ScanOptions, Takes((*PARTITIONS, "broker-version", *PROGRAM_LOGS, "jobs", *CONNECTION))],
     general: _General,
 ) -> int:
     """Write what producers tried as attempts that kaudit replay answers.
