@@ -14,7 +14,7 @@ from kaudit.cli.commands.diff import DiffOptions
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.inspection import RowTarget, console_of, show
-from kaudit.cli.parsing import is_fingerprint, parse_names, read_text
+from kaudit.cli.parsing import is_fingerprint, parse_names
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import AuditRequest, audit_request
 from kaudit.cli.settings import Settings
@@ -48,6 +48,7 @@ from kaudit.report.text.digest_comparisons import (
 from kaudit.results.saved_scan import SCHEMA as SAVED_SCAN
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import Depth, ScanOptions
+from kaudit.source.local import read_text
 
 _FORMATS = ("table", "json")
 _FAILS = frozenset((VerificationOutcome.DIFFERS, VerificationOutcome.MISSING))
@@ -58,7 +59,7 @@ def run_diff(settings: Settings, paths: Sequence[str], comparison: DiffOptions) 
     scan = replace(comparison.audit, paths=paths, compacted_topics=settings.compacted_topics)
     if comparison.fingerprint or any(map(is_fingerprint, paths)):
         return (_write_digests if comparison.fingerprint else _compare_fingerprints)(comparison, scan)
-    named = parse_names(comparison.name or (), paths)
+    named = parse_names(comparison.replicas.names, paths)
     return _compare_replicas(
         diff_request(settings, scan, comparison), name_replicas(paths, named), choose_engine(comparison.engine)
     )
@@ -114,7 +115,7 @@ def fingerprint_asked(comparison: DiffOptions, options: ScanOptions) -> tuple[Re
 def _compare_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
     """Compare two sites, one of them at least by its fingerprint, or logs with the digests of a report; return the exit code."""
     documents, sites = documents_and_sites(comparison, options.paths)
-    given = parse_names(comparison.name or (), options.paths)
+    given = parse_names(comparison.replicas.names, options.paths)
     texts = {path: read_text(path) for path in documents}
     reports = [path for path in documents if schema_of(texts[path]) == SAVED_SCAN]
     if reports:

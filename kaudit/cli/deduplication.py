@@ -7,10 +7,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.identities import identity_reader
 from kaudit.cli.inspection import PARQUET, RowTarget, console_of, parse_row_targets, show
 from kaudit.cli.loading import loaded
-from kaudit.cli.options import DisplayOptions, RecordOptions, RowOutput
+from kaudit.cli.options import DisplayOptions, RowOutput
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import nothing_audited
 from kaudit.cli.targets import write_rows
@@ -20,6 +19,7 @@ from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing
 from kaudit.report.console import visible
 from kaudit.report.text.duplicates import document, duplicate_rows, jsonl, not_compared, summary_text
 from kaudit.report.text.inspect_table import table
+from kaudit.scanning.comparison_options import RecordOptions
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.schemes import open_segment
 
@@ -37,12 +37,7 @@ def run_dedup(options: ScanOptions, output: RowOutput, asked: RecordOptions, dis
     """List the duplicates in every format asked for; return the exit code."""
     targets = parse_row_targets(output.output_format or (), output.output, options.given)
     names = output.redaction.redactor()
-    level = asked.isolation_level.value
-    request = RepeatRequest(
-        asked.identity,
-        identity_reader(None, asked.schema or (), asked.key_schema or ()),
-        asked.temporary_directory,
-    )
+    level, request = asked.isolation_level.value, RepeatRequest.of(asked)
     with ExitStack() as held:
         try:
             with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:

@@ -10,26 +10,33 @@ import typer
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from kaudit.scanning.options import DECLARED, scan_options
+from kaudit.scanning.options import DECLARED, ScanOptions, scan_options
+from kaudit.source.option import DeclaredField, declared_fields
 
 
 class OptionGroup(Struct, frozen=True, kw_only=True):
-    """Options that belong together. Every field is an option as typer declares it, a group, or `Annotated[ScanOptions, Takes(...)]`."""
+    """Options that belong together: fields are options of typer, groups, structs of declared options, or `Annotated[ScanOptions, Takes(...)]`."""
 
     heading: ClassVar[str | None] = None
     """What its options stand under in --help, and those of groups in it that have none."""
 
 
 class Takes(Struct, frozen=True):
-    """The options of an audit, by name, that a command takes as ScanOptions. `help` replaces the help text of some."""
+    """The options, by name, that a command takes as `struct`. `help` replaces the help text of some."""
 
     names: tuple[str, ...]
     help: Mapping[str, str] = {}
+    struct: type[Struct] = ScanOptions
+
+    @classmethod
+    def whole(cls, struct: type[Struct]) -> "Takes":
+        """Take all options of a struct."""
+        return cls(tuple(field.option.name for field in declared_fields(struct)), struct=struct)
 
     def options(self) -> Iterator[inspect.Parameter]:
         """Yield the parameters that typer reads the options off."""
-        for name, keyword in self.keywords():
-            field = DECLARED[name]
+        for field, keyword in self.keywords():
+            name = field.option.name
             option = field.option
             text = self.help.get(name, option.help)
             typed: Any = typer.Option(f"--{name}", metavar=option.metavar, min=option.least, help=text)
@@ -39,9 +46,17 @@ class Takes(Struct, frozen=True):
                 keyword, inspect.Parameter.KEYWORD_ONLY, default=field.typed_default, annotation=annotation
             )
 
-    def keywords(self) -> list[tuple[str, str]]:
-        """Return the name of each option, and that of its parameter."""
-        return [(name, name.replace("-", "_")) for name in DECLARED if name in self.names]
+    def keywords(self) -> list[tuple[DeclaredField, str]]:
+        """Return each option, and the name of its parameter."""
+        declared = DECLARED.values() if self.struct is ScanOptions else declared_fields(self.struct)
+        return [(field, field.option.name.replace("-", "_")) for field in declared if field.option.name in self.names]
+
+    def made(self, values: Mapping[str, Any]) -> Struct:
+        """Return the struct of what was typed, by parameter. Raises UsageError for a value that means nothing."""
+        typed = [(field, values[keyword]) for field, keyword in self.keywords()]
+        if self.struct is ScanOptions:
+            return scan_options({field.option.name: value for field, value in typed})
+        return self.struct(**{field.path[-1]: field.parsed(value) for field, value in typed if value is not None})
 
 
 def with_option_groups(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -85,13 +100,15 @@ def _under(heading: str | None, option: Any) -> Any:  # noqa: ANN401 - typer's o
 def _assemble(annotation: Any, name: str, values: dict[str, Any]) -> Any:  # noqa: ANN401 - an option's value, or a group
     taken = _taken(annotation)
     if taken is not None:
-        return scan_options({name: values[keyword] for name, keyword in taken.keywords()})
+        return taken.made(values)
     if not _is_group(annotation):
         return values[name]
     return annotation(**{field.name: _assemble(field.type, field.name, values) for field in fields(annotation)})
 
 
 def _taken(annotation: object) -> Takes | None:
+    if isinstance(annotation, type) and issubclass(annotation, Struct) and not _is_group(annotation):
+        return Takes.whole(annotation)
     return next((item for item in get_args(annotation) if isinstance(item, Takes)), None)
 
 

@@ -16,7 +16,7 @@ from kaudit.cli.settings import Version, configure
 from kaudit.errors import UsageError
 from kaudit.report.console import ColorChoice
 from kaudit.report.formats import FORMATS
-from kaudit.scanning.options import IsolationLevel, ScanOptions
+from kaudit.scanning.options import ScanOptions
 
 if TYPE_CHECKING:  # few outputs are redacted
     from kaudit.results.redaction import Redactor
@@ -265,51 +265,6 @@ class FindingOptions(WatchedFindings, frozen=True, kw_only=True):
     max_findings: Annotated[
         int | None,
         typer.Option("--max-findings", metavar="N", min=0, help="Show at most N, most severe first; all are counted."),
-    ] = None
-
-
-class RecordOptions(OptionGroup, frozen=True, kw_only=True):
-    """By what records are compared, and which of them."""
-
-    heading = "Comparison by records"
-
-    identity: Annotated[
-        str | None,
-        typer.Option(
-            "--identity",
-            metavar="PARTS",
-            help="What makes two records the same: key, value, headers, timestamp, header:NAME, key:PATH, value:PATH, joined by commas; "
-            "or debezium, outbox, cloudevents. Default of diff: the first four; of dedup: key, value and headers, or what the first "
-            "records of a topic plainly have.",
-        ),
-    ] = None
-    schema: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--schema",
-            metavar="ID=FILE",
-            help="Read values for value:PATH by this schema (.avsc, .proto, .json), or those with this schema id. Repeatable.",
-        ),
-    ] = None
-    key_schema: Annotated[
-        list[str] | None,
-        typer.Option("--key-schema", metavar="ID=FILE", help="The same for keys and key:PATH. Repeatable."),
-    ] = None
-    isolation_level: Annotated[
-        IsolationLevel,
-        typer.Option(
-            "--isolation-level",
-            metavar="LEVEL",
-            help="The level of the consumer: read_uncommitted reads aborted records too, read_committed does not.",
-        ),
-    ] = IsolationLevel.READ_UNCOMMITTED
-    temporary_directory: Annotated[
-        str | None,
-        typer.Option(
-            "--temporary-directory",
-            metavar="DIR",
-            help="Where about 32 bytes for each record are kept meanwhile; default: TMPDIR.",
-        ),
     ] = None
 
 

@@ -12,7 +12,7 @@ from kaudit.model.result import AppliedConfiguration
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy, Severities
 from kaudit.results.selection import Selection, parse_codes
-from kaudit.source.local import read_document
+from kaudit.source.local import read_text
 
 if TYPE_CHECKING:
     from kaudit.results import saved_scan
@@ -45,17 +45,6 @@ def parse_names(values: Sequence[str], paths: Sequence[str]) -> Mapping[str, str
 def is_fingerprint(path: str) -> bool:
     """Whether an argument of `diff` is a fingerprint, by its name: `.json`, or `-` for stdin."""
     return path == "-" or path.endswith(".json")
-
-
-def parse_duration(text: str | None, option: str) -> int | None:
-    """Parse a span of time such as `90s`, `30m`, `12h`, `7d` to milliseconds."""
-    if text is None:
-        return None
-    units = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-    number, unit = text[:-1], text[-1:]
-    if not (number.isascii() and number.isdecimal() and len(number) <= 9 and unit in units):
-        raise UsageError(f"{option} {text}: not a span of time; write 90s, 30m, 12h or 7d")
-    return int(number) * units[unit]
 
 
 def parse_policy(findings: WatchedFindings, settings: Settings) -> Policy:
@@ -101,17 +90,6 @@ def parse_severities(values: Sequence[str]) -> Severities:
         for code in parse_codes([codes], "--severity"):
             levels[code] = Severity(level)
     return Severities(levels)
-
-
-def read_text(file: str) -> str:
-    """Return the text of a file, `-` for stdin. Raises UsageError where it cannot be read."""
-    try:
-        return read_document(file)
-    except FileNotFoundError:
-        raise UsageError(f"no such file: {file}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"{file}: cannot be read: {reason}") from error
 
 
 def read_scan(file: str) -> "saved_scan.Saved":

@@ -9,12 +9,12 @@ from kaudit.cli.audit import Recording, check_urls, request_of, run_audit
 from kaudit.cli.commands.producers import ListingOptions, ProducersCommand
 from kaudit.cli.engine import choose_engine
 from kaudit.cli.loading import on_demand
-from kaudit.cli.parsing import parse_duration
 from kaudit.cli.request import AuditRequest
 from kaudit.cli.settings import Settings
 from kaudit.engines.progress import Progress
 from kaudit.listings.query import Query
 from kaudit.model.producer_listing import ProducersResult
+from kaudit.source.option import parse_duration
 
 
 def run_producers(settings: Settings, paths: Sequence[str], options: ProducersCommand) -> int:

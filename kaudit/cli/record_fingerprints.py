@@ -15,8 +15,8 @@ from kaudit.cli.comparison import (
     show_comparison,
 )
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.parsing import parse_names, read_text
-from kaudit.cli.record_comparison import ledger_request, records_engine
+from kaudit.cli.parsing import parse_names
+from kaudit.cli.record_comparison import records_engine
 from kaudit.cli.streams import write_pieces
 from kaudit.diff.records.fingerprints import (
     RecordFingerprint,
@@ -34,6 +34,7 @@ from kaudit.reading.identity.grammar import parse_identity
 from kaudit.report.console import visible
 from kaudit.report.text.ledger import record_comparison_document, record_comparison_text
 from kaudit.scanning.options import ScanOptions
+from kaudit.source.local import read_text
 
 
 def run_record_fingerprints(comparison: DiffOptions, options: ScanOptions) -> int:
@@ -43,12 +44,12 @@ def run_record_fingerprints(comparison: DiffOptions, options: ScanOptions) -> in
 
 def _write(comparison: DiffOptions, options: ScanOptions) -> ExitCode:
     site, document, file = fingerprint_asked(comparison, options)
-    request = ledger_request(comparison)
+    request = LedgerRequest.of(comparison.ledger)
     if document is not None:
         other = _read(document)
         like = _like(request, other)
         own = _made(comparison, options, site, like)
-        maps = comparison.ledger.maps or ()
+        maps = comparison.ledger.maps
         width, within = narrower(own, other, maps, own_is_source=options.paths[0] == site.path)
         made = _made(comparison, options, site, replace(like, window_ms=width), within)
     else:
@@ -62,10 +63,10 @@ def _compare(comparison: DiffOptions, options: ScanOptions) -> ExitCode:
     if len(options.paths) != 2:
         raise UsageError("--by records takes two inputs, a source and a target")
     targets = comparison_targets(comparison, options)
-    replicas = name_replicas(options.paths, parse_names(comparison.name or (), options.paths))
+    replicas = name_replicas(options.paths, parse_names(comparison.replicas.names, options.paths))
     read = {path: _read(path) for path in documents}
     first = next(iter(read.values()))
-    request = ledger_request(comparison)
+    request = LedgerRequest.of(comparison.ledger)
     for replica in replicas:
         if replica.path not in read:
             read[replica.path] = _made(comparison, options, replica, _like(request, first))
@@ -76,7 +77,7 @@ def _compare(comparison: DiffOptions, options: ScanOptions) -> ExitCode:
                 f"these fingerprints differ in {what}: {getattr(source, what)} and {getattr(target, what)}"
             )
     names = replicas[0].name, replicas[1].name
-    found = compare_record_fingerprints(names, (source, target), comparison.ledger.maps or ())
+    found = compare_record_fingerprints(names, (source, target), comparison.ledger.maps)
     narrowing = " ".join(["kaudit diff --fingerprint --by records", *map(quote_text, options.paths)]) if sites else None
     show_comparison(
         targets,

@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from kaudit import __version__
 from kaudit.cli.commands.watch import WatchOptions, WatchRun
 from kaudit.cli.exits import ExitCode
-from kaudit.cli.parsing import parse_duration
 from kaudit.cli.progress import ends_on_signals
 from kaudit.cli.request import AuditRequest, audit_request
 from kaudit.cli.settings import Settings
@@ -36,6 +35,7 @@ from kaudit.report.machine.metrics import render_metrics
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.bytes import open_regular
 from kaudit.source.kafka.options import TopicUrl
+from kaudit.source.option import parse_duration
 from kaudit.source.uri import KAFKA, Uri, UrlError
 from kaudit.watch.live_partitions import LivePartitions
 from kaudit.watch.log_directories import LogDirectories

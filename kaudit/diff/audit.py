@@ -157,17 +157,16 @@ def diff_result(
     layouts: Mapping[str, Layout],
     compared: Sequence[ComparedPartition],
     copies: Sequence[BrokerReplicas] = (),
-    failed: Sequence[Unreadable] = (),
+    unlisted: Sequence[Unreadable] = (),
 ) -> DiffResult:
-    """Return the result of all partitions, sorted as documented; `failed`: files that could not be read before they were compared."""
+    """Return the result of all partitions, sorted as documented; `unlisted`: what could not be read before they were compared."""
     found = [finding for entry in compared for finding in entry.findings]
     found += run_checks(_everything(), Evidence(contradictions(_log_copies(layouts, compared))))
     partitions = [entry for one in compared for entry in one.partitions]
     any_version, _ = infer_range(VersionEvidence())
     compacted = {(entry.topic, entry.partition) for entry in partitions if entry.compacted}
     findings = with_known_bugs(with_incidents(sorted(found, key=Finding.sort_key)), any_version, compacted)
-    unreadable = [entry for layout in layouts.values() for entry in layout.unreadable]
-    unreadable += [entry for entry in failed if entry not in unreadable]
+    unreadable = [*unlisted]
     unreadable += [entry for one in compared for entry in one.unreadable if entry not in unreadable]
     skipped = [entry for layout in layouts.values() for entry in layout.skipped]
     skipped += [entry for one in compared for entry in one.removed]

@@ -17,6 +17,7 @@ from kaudit.audits.records.spill import Spill, resumed_directory, rows_written, 
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, match_bucket
 from kaudit.diff.records.fingerprints import SCHEMA, RecordFingerprint, topic_windows
+from kaudit.diff.records.group_offsets import GroupOffset, committed_offsets
 from kaudit.diff.records.result import ledger_result, not_read
 from kaudit.diff.records.topics import Pairing, by_topic, pair_topics, parse_maps
 from kaudit.diff.records.windows import (
@@ -28,18 +29,22 @@ from kaudit.diff.records.windows import (
     narrow,
     read_windows,
 )
+from kaudit.engines.identities import identity_reader
 from kaudit.engines.local import LOCAL
 from kaudit.engines.noted import NotedTask, Notes, do_noted, in_order
 from kaudit.engines.progress import Progress
-from kaudit.errors import NothingToAuditError
+from kaudit.engines.replicas import layout_of
+from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.ledger import LedgerResult, TopicLedger
 from kaudit.model.replicas import Replica
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import Of
 from kaudit.reading.record_content import mixed
+from kaudit.scanning.comparison_options import LedgerOptions
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import chosen_input
 from kaudit.source.layout import Layout
+from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 _BUCKET_BYTES = 4 << 20
@@ -187,6 +192,25 @@ class LedgerRequest(Struct, frozen=True):
     target_remote: str | None = None
     """Where the target's brokers have copied segments to."""
 
+    @classmethod
+    def of(cls, asked: LedgerOptions) -> "LedgerRequest":
+        """Return what the options ask for. Raises UsageError for an identity or a schema that is none, or one that windows separate."""
+        reader = identity_reader(asked.identity, asked.schemas, asked.key_schemas)
+        if asked.windows_ms is not None and not reader.identity.is_timed:
+            raise UsageError(
+                f"--windows: equal records may lie in several windows by --identity {reader.identity.text}: add timestamp"
+            )
+        return cls(
+            reader,
+            asked.identity is not None,
+            asked.read_committed,
+            asked.maps,
+            asked.windows_ms,
+            asked.temporary_directory,
+            asked.target_command_config,
+            asked.target_remote,
+        )
+
     def of_sides(self, options: ScanOptions) -> tuple[ScanOptions, ScanOptions]:
         """Return the options of reading the source, and of reading the target. Keys go where there are copied segments."""
         keys, config = options.remote_keys, self.target_command_config or options.cluster.command_config
@@ -306,6 +330,18 @@ def record_fingerprint(  # noqa: PLR0913, PLR0917 - what is read, how, and who d
     ]
     identity, incomplete = request.reader.identity.text, any(each.unreadable for each in missing)
     return RecordFingerprint(SCHEMA, [site.path], incomplete, missing, identity, request.read_committed, width, found)
+
+
+def commits_of_source(
+    result: LedgerResult, groups: Sequence[str], options: ScanOptions
+) -> tuple[list[GroupOffset], list[str]]:
+    """Return what the groups committed last in the source, and what could not be read of that. Raises UsageError for a group without commits."""
+    layout = layout_of(result.sides[0], replace(options, topics=(), partitions=()))
+    commits, unread = committed_offsets(layout.partitions, groups, open_segment)
+    for group in groups:
+        if all(commit.group != group for commit in commits):
+            raise UsageError(f"--translate-group {group}: __consumer_offsets of the source has no commit of it")
+    return commits, unread
 
 
 def _layout(side: Replica, options: ScanOptions) -> Layout:

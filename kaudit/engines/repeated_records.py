@@ -15,6 +15,7 @@ from kaudit.audits.records.spill import Spill, rows_written, spill_directory
 from kaudit.audits.repeats.duplicates import PartitionDuplicates
 from kaudit.audits.repeats.identities import TopicIdentities
 from kaudit.engines.engine import EachPartition
+from kaudit.engines.identities import identity_reader
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import UsageError
@@ -22,6 +23,7 @@ from kaudit.listings.duplicates import DuplicateListing
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.record_content import mixed
+from kaudit.scanning.comparison_options import RecordOptions
 from kaudit.scanning.not_covered import inputs_without_choice, missing_from_inputs
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import find_input
@@ -44,6 +46,11 @@ class RepeatRequest(Struct, frozen=True):
     identity: str | None = None
     reader: IdentityReader = IdentityReader()
     temporary_directory: str | None = None
+
+    @classmethod
+    def of(cls, asked: RecordOptions) -> "RepeatRequest":
+        """Return what the options ask for. Raises UsageError for a schema that is none."""
+        return cls(asked.identity, identity_reader(None, asked.schemas, asked.key_schemas), asked.temporary_directory)
 
 
 @contextmanager

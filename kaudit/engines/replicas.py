@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.checks.command_line import quote
@@ -11,13 +12,27 @@ from kaudit.engines.engine import EachPartition
 from kaudit.engines.local import LOCAL
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.model.replicas import DiffResult, Replica
+from kaudit.model.replicas import BrokerReplicas, DiffResult, Replica
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import chosen_input
-from kaudit.source.layout import Layout
+from kaudit.source.layout import Layout, Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri, UrlError
+
+
+class DiffPlan(Struct, frozen=True):
+    """Replicas by name, those that are copies of one broker, a task for each log, and what could not be listed or opened."""
+
+    layouts: Mapping[str, Layout]
+    copies: Sequence[BrokerReplicas]
+    work: Sequence[Task]
+    unreadable: Sequence[Unreadable]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return sum(task.bytes for task in self.work)
 
 
 def diff(
@@ -31,15 +46,22 @@ def diff(
             not be read.
 
     """
+    planned = plan_diff(options, replicas)
+    progress.start(planned.bytes)
+    compared = list(each(planned.work, compare_task, options, progress))
+    return diff_result(replicas, planned.layouts, compared, planned.copies, planned.unreadable)
+
+
+def plan_diff(options: ScanOptions, replicas: Sequence[Replica]) -> DiffPlan:
+    """List the replicas, and share the comparison among tasks. Raises as `diff`."""
     layouts = {replica.name: layout_of(replica, options) for replica in replicas}
     reads = FailedReads(open_segment)
     copies = replicas_of_brokers(layouts, reads)
     work = tasks(layouts, copies)
-    if not any(layout.unreadable for layout in layouts.values()):
+    listed = [entry for layout in layouts.values() for entry in layout.unreadable]
+    if not listed:
         _require_common(replicas, work)
-    progress.start(sum(task.bytes for task in work))
-    compared = list(each(work, compare_task, options, progress))
-    return diff_result(replicas, layouts, compared, copies, reads.unreadable)
+    return DiffPlan(layouts, copies, work, [*listed, *(entry for entry in reads.unreadable if entry not in listed)])
 
 
 def _require_common(replicas: Sequence[Replica], work: Sequence[Task]) -> None:

@@ -368,10 +368,11 @@ DATAFRAME_COLUMNS: Mapping[str, Column] = {
     **columns_of(
         "string",
         row="run, marker or chunk",
+        group="consumer group that goes on at `first_offset`",
         origin="what batches() or runs() read: its paths and options, as JSON",
         timestamp_type="CreateTime or LogAppendTime; null in magic 0",
         difference="missing: of the source, not in the target; repeated: again in the target; only-in-target; pending: not copied yet; "
-        "matched: in both",
+        "matched: in both; group-offset: where a group of the source goes on, and how many records it is given again",
         error="why the records of this batch cannot be decoded: all fields of records are null",
         merge_key="what distinguishes a finding from all others, in every audit of the same logs",
         change="found; of a stream also changed (its words are others now) and withdrawn (the log no longer shows it)",
@@ -431,7 +432,7 @@ DATAFRAME_TABLES: Mapping[str, tuple[str, ...]] = {
     "producers": SCAN_TABLES["producers"],
     "diff": SCAN_TABLES["comparisons"],
     "dedup": tuple(DEDUP_COLUMNS),
-    "ledger": SCAN_TABLES["record_ranges"],
+    "ledger": (*SCAN_TABLES["record_ranges"], "group"),
 }  # fmt: skip
 """DataFrames of `kaudit.spark` and their columns in order."""
 NEVER_NULL: Mapping[str, frozenset[str]] = {
@@ -449,7 +450,7 @@ NEVER_NULL: Mapping[str, frozenset[str]] = {
     "producers": frozenset((*_REPLICA, "producer_id")),
     "diff": frozenset((*_REPLICA, "leader_epochs")),
     "dedup": frozenset(("row", *_REPLICA)),
-    "ledger": frozenset(SCAN_TABLES["record_ranges"][:7]),
+    "ledger": frozenset(SCAN_TABLES["record_ranges"][:7]) - {"last_offset"},
 }  # fmt: skip
 """Columns of the DataFrames that are never null."""
 

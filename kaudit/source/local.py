@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from itertools import islice
 from typing import IO, BinaryIO
 
+from kaudit.errors import UsageError
 from kaudit.model.limits import DIRECTORY_ENTRIES, DOCUMENT_BYTES
 from kaudit.source.bytes import LocalFile, naming_owner, open_regular
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, WritableFileSystem
@@ -112,6 +113,17 @@ def read_document(file: str) -> str:
         return _whole(sys.stdin, file)
     with open(file, encoding="utf-8") as document:
         return _whole(document, file)
+
+
+def read_text(file: str) -> str:
+    """Return the text of a file, `-` for stdin. Raises UsageError where it cannot be read."""
+    try:
+        return read_document(file)
+    except FileNotFoundError:
+        raise UsageError(f"no such file: {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"{file}: cannot be read: {reason}") from error
 
 
 def _whole(document: IO[str], file: str) -> str:

@@ -114,6 +114,17 @@ def parse_time(text: str | None, option: str) -> int | None:
     return milliseconds(time)
 
 
+def parse_duration(text: str | None, option: str) -> int | None:
+    """Parse a span of time such as `90s`, `30m`, `12h`, `7d` to milliseconds."""
+    if text is None:
+        return None
+    units = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+    number, unit = text[:-1], text[-1:]
+    if not (number.isascii() and number.isdecimal() and len(number) <= 9 and unit in units):
+        raise UsageError(f"{option} {text}: not a span of time; write 90s, 30m, 12h or 7d")
+    return int(number) * units[unit]
+
+
 def milliseconds(time: datetime) -> int:
     """Return a time as ms since 1970; without a zone it is UTC."""
     time = time.replace(tzinfo=UTC) if time.tzinfo is None else time

@@ -1,60 +1,137 @@
-"""`diff`, `dedup` and the ledger as rows of DataFrames, by the local engine in one task."""
+"""`diff`, `dedup` and the ledger as rows of DataFrames: partitions are compared in tasks, records by the local engine in one."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
+import pyarrow as pa
+
+from kaudit.diff.audit import Task, compare_task
+from kaudit.diff.records.group_offsets import read_again, translated
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.record_ledger import LedgerRequest, record_ledger
+from kaudit.engines.record_ledger import LedgerRequest, commits_of_source, record_ledger
 from kaudit.engines.repeated_records import RepeatRequest, repeated_records
-from kaudit.engines.replicas import diff, name_replicas
-from kaudit.errors import UsageError
+from kaudit.engines.replicas import name_replicas, plan_diff
+from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.ledger import LedgerResult
 from kaudit.model.replicas import Replica
-from kaudit.model.result import ScanResult
-from kaudit.reading.identity.columns import IdentityReader
-from kaudit.reading.identity.grammar import parse_identity
+from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.machine.tables import comparison_rows, matched_range_rows, record_range_rows
 from kaudit.report.render_options import Row
 from kaudit.report.text.duplicates import duplicate_rows
-from kaudit.scanning.options import IsolationLevel
+from kaudit.scanning.comparison_options import LedgerOptions, RecordOptions, ReplicaOptions
+from kaudit.source.layout import Unreadable
+from kaudit.source.schemes import open_segment
 from kaudit.spark.composition import incomplete, require_complete
 from kaudit.spark.options import ReadOptions, absolute
+from kaudit.spark.plan import USUAL_BLOCK_BYTES, grouped, task_bytes
+from kaudit.spark.schemas import to_batches
+from kaudit.spark.tasks import prepare_worker
 
 
-def _diff(options: ReadOptions) -> Iterator[Row]:
-    replicas = name_replicas(options.paths, dict(map(_named, options.compared.get("names", ()))))
-    result = diff(options.scan_options(jobs=1), replicas, SilentProgress())
-    _require(options, result.scan)
-    yield from comparison_rows(result)
+class DiffReader:
+    """Lists the replicas where Spark plans; a task compares partitions of about a block together."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+
+    def parts(self) -> list[bytes]:
+        """Return what each task compares. Raises as the local `diff`, and UnreadableInputError."""
+        names = dict(map(_named, self.options.compared_as(ReplicaOptions).names))
+        planned = plan_diff(self.options.scan_options(), name_replicas(self.options.paths, names))
+        self._require(planned.unreadable)
+        size = task_bytes(planned.bytes, USUAL_BLOCK_BYTES)
+        return [pack(group) for group in grouped(planned.work, size)]
+
+    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
+        """Compare the partitions of a task and yield the rows."""
+        prepare_worker()
+        return to_batches("diff", chain.from_iterable(map(self._rows, unpack(part, list[Task]))))
+
+    def _rows(self, task: Task) -> Iterator[Row]:
+        compared = compare_task(task, self.options.scan_options(), open_segment)
+        self._require(compared.unreadable)
+        return comparison_rows(() if compared.comparison is None else (compared.comparison,))
+
+    def _require(self, unreadable: Sequence[Unreadable]) -> None:
+        if unreadable and not self.options.allow_incomplete:
+            raise incomplete(unreadable)
 
 
-def _dedup(options: ReadOptions) -> Iterator[Row]:
-    request = RepeatRequest(options.compared.get("identity"), _reader(options))
+class RecordReader:
+    """Compares records with the local engine, in one task; schemas are read where Spark plans."""
+
+    def __init__(self, table: str, options: ReadOptions) -> None:
+        self.table = table
+        self.options = options
+        self._rows = _COMPARISONS[table](options)
+
+    def parts(self) -> list[bytes]:
+        """Return the one task."""
+        return [b""]
+
+    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is one
+        """Compare and yield the rows."""
+        prepare_worker()
+        return to_batches(self.table, self._rows())
+
+
+def _dedup(options: ReadOptions) -> Callable[[], Iterator[Row]]:
+    asked = options.compared_as(RecordOptions)
+    return partial(_duplicates, options, RepeatRequest.of(asked), read_committed=asked.read_committed)
+
+
+def _duplicates(options: ReadOptions, request: RepeatRequest, *, read_committed: bool) -> Iterator[Row]:
     with repeated_records(options.scan_options(jobs=1), SilentProgress(), request) as listing:
-        _require(options, listing.scan)
-        yield from duplicate_rows(listing, read_committed=_is_committed(options))
+        if not options.allow_incomplete:
+            require_complete(listing.scan)
+        yield from duplicate_rows(listing, read_committed=read_committed)
         if listing.failed and not options.allow_incomplete:
             raise incomplete(listing.failed)
 
 
-def _ledger(options: ReadOptions) -> Iterator[Row]:
-    asked = options.scan_options(jobs=1)
-    with record_ledger(asked, sides_of(options), ledger_request(options), SilentProgress()) as result:
-        _require(options, result.scan)
-        yield from ledger_rows(result)
+def _ledger(options: ReadOptions) -> Callable[[], Iterator[Row]]:
+    return partial(_ranges, options, LedgerRequest.of(options.compared_as(LedgerOptions)), sides_of(options))
 
 
-COMPARISONS: Mapping[str, Callable[[ReadOptions], Iterator[Row]]] = {
-    "diff": _diff,
-    "dedup": _dedup,
-    "ledger": _ledger,
-}
-"""What yields the rows of each table."""
+def _ranges(options: ReadOptions, request: LedgerRequest, sides: tuple[Replica, Replica]) -> Iterator[Row]:
+    with record_ledger(options.scan_options(jobs=1), sides, request, SilentProgress()) as result:
+        yield from ledger_rows(result, options)
 
 
-def ledger_rows(result: LedgerResult) -> Iterator[Row]:
-    """Yield the ranges that differ, then those that both sides have."""
-    return chain(record_range_rows(result), matched_range_rows(result))
+_COMPARISONS: Mapping[str, Callable[[ReadOptions], Callable[[], Iterator[Row]]]] = {"dedup": _dedup, "ledger": _ledger}
+"""What reads the options of each table where Spark plans, and returns what yields its rows in a task."""
+
+
+def ledger_rows(result: LedgerResult, options: ReadOptions) -> Iterator[Row]:
+    """Return the ranges that differ, then those that both sides have, then where groups go on in the target.
+
+    Raises:
+        UsageError: a group has no commits.
+        UnreadableInputError: something could not be read, and the options do not allow that.
+
+    """
+    if not options.allow_incomplete:
+        require_complete(result.scan)
+    return chain(record_range_rows(result), matched_range_rows(result), _group_rows(result, options))
+
+
+def _group_rows(result: LedgerResult, options: ReadOptions) -> Iterator[Row]:
+    groups = options.compared_as(LedgerOptions).translate_groups
+    commits, unread = commits_of_source(result, groups, options.scan_options()) if groups else ([], [])
+    if unread and not options.allow_incomplete:
+        raise UnreadableInputError(unread[0])
+    for ledger in result.ledgers:
+        for each in translated([ledger], commits):
+            yield {
+                "source_topic": ledger.source,
+                "target_topic": ledger.target,
+                "difference": "group-offset",
+                "partition": each.partition,
+                "first_offset": each.offset,
+                "records": sum(records for _, records in read_again([ledger], [each])),
+                "group": each.group,
+            }
 
 
 def sides_of(options: ReadOptions) -> tuple[Replica, Replica]:
@@ -64,35 +141,9 @@ def sides_of(options: ReadOptions) -> tuple[Replica, Replica]:
     return Replica("source", options.paths[0]), Replica("target", options.compared["target"])
 
 
-def ledger_request(options: ReadOptions) -> LedgerRequest:
-    """Return how records are compared."""
-    own = {
-        name: options.compared[name]
-        for name in ("maps", "target_command_config", "target_remote")
-        if name in options.compared
-    }
-    return LedgerRequest(
-        _reader(options), given="identity" in options.compared, read_committed=_is_committed(options), **own
-    )
-
-
 def _named(text: str) -> tuple[str, str]:
     """Return the path of a replica, and its name."""
     name, equals, path = text.partition("=")
     if not (name and equals):
         raise UsageError(f"option names {text}: NAME=PATH is wanted")
     return absolute([path])[0], name
-
-
-def _require(options: ReadOptions, result: ScanResult) -> None:
-    if not options.allow_incomplete:
-        require_complete(result)
-
-
-def _reader(options: ReadOptions) -> IdentityReader:
-    identity = options.compared.get("identity")
-    return IdentityReader() if identity is None else IdentityReader(parse_identity(identity))
-
-
-def _is_committed(options: ReadOptions) -> bool:
-    return options.compared.get("isolation_level") == IsolationLevel.READ_COMMITTED.value

@@ -14,14 +14,15 @@ from msgspec.structs import replace
 
 from kaudit.engines.kept_rows import HISTORIES
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.record_ledger import record_ledger
+from kaudit.engines.record_ledger import LedgerRequest, record_ledger
 from kaudit.engines.rows import NO_ROWS, Rows
 from kaudit.errors import UsageError
 from kaudit.model.result import ScanResult
 from kaudit.model.table_columns import SCAN_TABLES
+from kaudit.scanning.comparison_options import LedgerOptions
 from kaudit.scanning.options import ScanOptions, scan_options_of
 from kaudit.source.schemes import open_segment
-from kaudit.spark.comparisons import ledger_request, ledger_rows, sides_of
+from kaudit.spark.comparisons import ledger_rows, sides_of
 from kaudit.spark.composition import (
     STEP_ORDER,
     Evidence,
@@ -29,7 +30,6 @@ from kaudit.spark.composition import (
     Histories,
     join_incidents,
     make_findings,
-    require_complete,
     scan_result,
 )
 from kaudit.spark.given_rows import origin_row
@@ -64,20 +64,11 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _registered: "WeakSet[SparkSession]" = WeakSet()
 
 
-class Read(TypedDict, total=False):
-    """What to read. Offsets and times are inclusive; of a batch or record outside of them there is no row.
-
-    `partition_bytes`: bytes of segments that a task reads, about (a block of the store, 128 MiB where it has none, up to 1 GiB by
-    the size of the input); `pushdown`: filters of Spark choose segments, in data sources; `allow_incomplete`: what cannot be listed,
-    and by `runs` what cannot be read, raises no error. The others as of `kaudit scan`.
-    """
+class Chosen(TypedDict, total=False):
+    """What to read, as of `kaudit scan`. `allow_incomplete`: what cannot be listed or read raises no error."""
 
     topics: Sequence[str]
     partitions: Sequence[int]
-    first_offset: int
-    last_offset: int
-    since: Time
-    until: Time
     depth: str
     layout: str
     log_start_offset: int
@@ -91,10 +82,23 @@ class Read(TypedDict, total=False):
     max_bytes_per_second: int
     remote: str
     remote_keys: Sequence[str]
+    allow_incomplete: bool
+
+
+class Read(Chosen, total=False):
+    """What to read. Offsets and times are inclusive; of a batch or record outside of them there is no row.
+
+    `partition_bytes`: bytes of segments that a task reads, about (a block of the store, 128 MiB where it has none, up to 1 GiB by
+    the size of the input); `pushdown`: filters of Spark choose segments, in data sources.
+    """
+
+    first_offset: int
+    last_offset: int
+    since: Time
+    until: Time
     require_all: bool
     partition_bytes: int
     pushdown: bool
-    allow_incomplete: bool
 
 
 class Judgement(TypedDict, total=False):
@@ -117,40 +121,34 @@ class Judgement(TypedDict, total=False):
     allow_incomplete: bool
 
 
-class Chosen(TypedDict, total=False):
-    """What is compared, as of Read."""
-
-    topics: Sequence[str]
-    partitions: Sequence[int]
-    depth: str
-    layout: str
-    log_start_offset: int
-    compacted: bool
-    compacted_topics: Sequence[str]
-    command_config: str
-    remote: str
-    remote_keys: Sequence[str]
-    allow_incomplete: bool
-
-
-class Compared(Chosen, total=False):
-    """How records are compared, as `kaudit dedup` and `kaudit diff --by records` do.
-
-    `identity`: the parts that make records the same; `isolation_level`: read_uncommitted or read_committed; `maps`: texts REGEX=NAME;
-    `target_command_config` and `target_remote`: as those of the source (these three of a ledger alone).
-    """
-
-    identity: str
-    maps: Sequence[str]
-    isolation_level: str
-    target_command_config: str
-    target_remote: str
-
-
 class Replicas(Chosen, total=False):
     """How replicas are compared, as `kaudit diff` does. `names`: texts NAME=PATH."""
 
     names: Sequence[str]
+
+
+class Records(Chosen, total=False):
+    """How records are compared, as `kaudit dedup` does. `schemas` and `key_schemas`: texts ID=FILE or FILE, read where Spark plans."""
+
+    identity: str
+    schemas: Sequence[str]
+    key_schemas: Sequence[str]
+    isolation_level: str
+    temporary_directory: str
+
+
+class Compared(Records, total=False):
+    """How two logs are compared, as `kaudit diff --by records` does. `maps`: texts REGEX=NAME; `windows`: a span of time such as 10m.
+
+    `translate_groups`: groups of the source; a row for each partition says where they go on in the target. `target_command_config` and
+    `target_remote`: as those of the source.
+    """
+
+    maps: Sequence[str]
+    windows: str
+    translate_groups: Sequence[str]
+    target_command_config: str
+    target_remote: str
 
 
 def register(spark: "SparkSession") -> None:
@@ -244,14 +242,14 @@ def producers(
 
 
 def diff(spark: "SparkSession", paths: Paths, **options: Unpack[Replicas]) -> "DataFrame":
-    """Return each replica of each partition of several log directories, as `kaudit diff` compares them, in one task.
+    """Return each replica of each partition of several log directories, as `kaudit diff` compares them, partitions in tasks.
 
     Raises as `batches` does.
     """
     return _load(spark, "diff", paths, options)
 
 
-def dedup(spark: "SparkSession", paths: Paths, **options: Unpack[Compared]) -> "DataFrame":
+def dedup(spark: "SparkSession", paths: Paths, **options: Unpack[Records]) -> "DataFrame":
     """Return the records that repeat earlier ones of their partition, and ranges of them, as `kaudit dedup` does, in one task.
 
     Raises as `batches` does.
@@ -276,12 +274,10 @@ def ledger(
 
     """
     read = _read_options(source, {**options, "target": os.fspath(target)}, COMPARED["ledger"])
-    on = SessionRecords(spark, nullcontext)
+    request, on = LedgerRequest.of(read.compared_as(LedgerOptions)), SessionRecords(spark, nullcontext)
     raise_own_errors()
-    with record_ledger(read.scan_options(), sides_of(read), ledger_request(read), SilentProgress(), on) as result:
-        if not read.allow_incomplete:
-            require_complete(result.scan)
-        rows = pa.Table.from_batches(to_batches("ledger", ledger_rows(result)), arrow_schema("ledger"))
+    with record_ledger(read.scan_options(), sides_of(read), request, SilentProgress(), on) as result:
+        rows = pa.Table.from_batches(to_batches("ledger", ledger_rows(result, read)), arrow_schema("ledger"))
     return frame_of(spark, rows)
 
 
@@ -420,7 +416,7 @@ def _parallelism(spark: "SparkSession") -> int:
     return spark.sparkContext.defaultParallelism
 
 
-def _load(spark: "SparkSession", table: str, paths: Paths, options: Read | Compared | Replicas) -> "DataFrame":
+def _load(spark: "SparkSession", table: str, paths: Paths, options: Read | Records | Replicas) -> "DataFrame":
     raise_own_errors()
     read = _read_options(paths, cast("dict[str, Any]", options), COMPARED.get(table, READING))
     if HAS_DATA_SOURCES:

@@ -1,22 +1,25 @@
 """Options of the data sources, as text, and of the functions of `kaudit.spark`, as Python values: those of an audit, and of reading.
 
-Options of an audit are those that kaudit/scanning/options.py declares, with their types, under the names that `kaudit.scan` has.
+Options of an audit and of comparisons are those that kaudit/scanning declares, with their types, under the names that `kaudit.scan` has.
 """
 
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, get_args, get_origin
+from itertools import chain
+from typing import Any, TypeVar, get_args, get_origin
 
 from msgspec import Struct, ValidationError, convert, field
 from msgspec.structs import fields
 
 from kaudit.errors import UsageError, suggestion
-from kaudit.scanning.options import DECLARED, IsolationLevel, ScanOptions, scan_options_of
-from kaudit.source.option import milliseconds, parse_time
+from kaudit.scanning.comparison_options import LedgerOptions, RecordOptions, ReplicaOptions
+from kaudit.scanning.options import DECLARED, ScanOptions, scan_options_of
+from kaudit.source.option import DeclaredField, declared_fields, milliseconds, parse_time
 from kaudit.source.uri import Uri, UrlError
 
+_Compared = TypeVar("_Compared", bound=Struct)
 Time = datetime | str | int
 """A time: without a zone it is UTC; a number is ms since 1970."""
 
@@ -58,6 +61,15 @@ class ReadOptions(Struct, frozen=True):
         """Return the options of an audit of what is read; `audit` are others, with the keywords of `kaudit.scan`."""
         return scan_options_of({"paths": self.paths, **self.audit, **audit})
 
+    def compared_as(self, kind: type[_Compared]) -> _Compared:
+        """Return how replicas or records are compared. Raises UsageError for a value that means nothing."""
+        own: dict[str, Any] = {}
+        for entry in declared_fields(kind):
+            value, parse = self.compared.get(entry.keyword), entry.option.parse
+            if value is not None:
+                own[entry.path[-1]] = value if parse is None else parse(value, entry.keyword)
+        return convert(own, kind)
+
 
 _OWN: Mapping[str, Any] = {
     entry.name: entry.type for entry in fields(ReadOptions) if entry.name not in {"audit", "compared"}
@@ -68,14 +80,17 @@ _JUDGING = frozenset((
     "client_logs", "state", "digests",
 ))  # fmt: skip
 """Options of how an audit goes about what was read. The others choose what is read."""
+_COMPARISONS: Mapping[str, Sequence[DeclaredField]] = {
+    table: tuple(declared_fields(kind))
+    for table, kind in (("diff", ReplicaOptions), ("dedup", RecordOptions), ("ledger", LedgerOptions))
+}
 _COMPARING: Mapping[str, Any] = {
-    "identity": str,
-    "isolation_level": IsolationLevel,
-    "maps": Sequence[str],
-    "names": Sequence[str],
     "target": str,
-    "target_command_config": str,
-    "target_remote": str,
+    **{
+        entry.keyword: entry.type if entry.option.parse is None else str
+        for declared in _COMPARISONS.values()
+        for entry in declared
+    },
 }
 """Options of comparisons, with their types."""
 OPTIONS: Mapping[str, Any] = {
@@ -88,16 +103,17 @@ AUDITING = frozenset(_JUDGING | {"allow_incomplete"})
 """Names of the options of `findings`, `timelines` and `producers` of rows that were read before."""
 RESULTS = AUDITING | (READING - {"first_offset", "last_offset", "partition_bytes", "pushdown"})
 """Names of their options where they read themselves."""
-_SHARED = frozenset((
-    "topics", "partitions", "layout", "log_start_offset", "compacted", "compacted_topics", "remote", "remote_keys", "depth",
-    "command_config", "allow_incomplete",
-))  # fmt: skip
+_SHARED = READING - frozenset(_OWN) - {"require_all"} | {"allow_incomplete"}
 COMPARED: Mapping[str, frozenset[str]] = {
-    "diff": _SHARED | {"names"},
-    "dedup": _SHARED | {"identity", "isolation_level"},
-    "ledger": _SHARED | (frozenset(_COMPARING) - {"names"}),
+    table: _SHARED | {entry.keyword for entry in declared} | ({"target"} if table == "ledger" else set())
+    for table, declared in _COMPARISONS.items()
 }
 """Names of the options of comparisons."""
+_PATHS = frozenset(
+    entry.keyword
+    for entry in (*_DECLARED.values(), *chain.from_iterable(_COMPARISONS.values()))
+    if entry.option.is_path
+) | {"target"}
 _TIMES = ("since", "until", "now", "from_time", "to_time")
 
 
@@ -120,11 +136,10 @@ def read_options(given: Mapping[str, Any], known: frozenset[str] = READING) -> R
         elif value is not None:
             name = checked_name(asked, known)
             values[name] = _value(name, value)
-    for name, entry in _DECLARED.items():
-        if name in values and entry.option.is_path:
-            several = not isinstance(values[name], str)
-            values[name] = absolute(values[name]) if several else absolute([values[name]])[0]
-    values |= {name: absolute([values[name]])[0] for name in ("target", "target_remote") if name in values}
+    for name in _PATHS & values.keys():
+        several = not isinstance(values[name], str)
+        values[name] = absolute(values[name]) if several else absolute([values[name]])[0]
+    values |= {name: [*map(_absolute_schema, values[name])] for name in ("schemas", "key_schemas") if name in values}
     values["paths"] = absolute(values.get("paths", ()))
     if not values["paths"] and "remote" not in values:
         raise UsageError('nothing to read: give a path or URL, as in .load("hdfs://name-node/kafka-logs")')
@@ -134,6 +149,7 @@ def read_options(given: Mapping[str, Any], known: frozenset[str] = READING) -> R
     options = ReadOptions(**own, audit=audit, compared=compared)
     try:
         options.scan_options()
+        options.compared_as(LedgerOptions)
     except UsageError as error:
         raise UsageError(f"option {error}") from None
     return options
@@ -217,6 +233,11 @@ def absolute(paths: Sequence[str]) -> tuple[str, ...]:
         return tuple(os.path.abspath(path) if _is_relative(path) else path for path in paths)  # noqa: PTH100 - keeps URLs' text
     except UrlError as error:
         raise UsageError(str(error)) from error
+
+
+def _absolute_schema(text: str) -> str:
+    number, equals, file = text.partition("=")
+    return f"{number}={absolute([file])[0]}" if equals and number.isdecimal() else absolute([text])[0]
 
 
 def _is_relative(path: str) -> bool:

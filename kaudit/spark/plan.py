@@ -2,9 +2,10 @@
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import zip_longest
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +28,14 @@ from kaudit.source.uri import STDIN, Uri
 from kaudit.spark.options import ReadOptions
 from kaudit.spark.tasks import ByteRangeTask, PartitionHeader, ReadTask, shards_of
 
+
+class _Work(Protocol):
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+
+
+_Sized = TypeVar("_Sized", bound=_Work)
 _SAVED_BYTES = 8 << 20
 """Loading what is saved of a segment costs at most about as much as reading so many bytes of a log."""
 _MOST_HEADERS = 1000
@@ -292,7 +301,7 @@ def segment_reads(options: ReadOptions, chosen: Chosen) -> tuple[Layout, list[li
     jobs = plan_jobs(asked, layout, all_needs)
     reads = [read for number, job in enumerate(jobs) for read in _reads(job, number, chosen)]
     size = options.partition_bytes or task_bytes(sum(read.bytes for read in reads), block_bytes(jobs))
-    return layout, list(_grouped(reads, size))
+    return layout, list(grouped(reads, size))
 
 
 def require_ranges(layout: Layout) -> None:
@@ -320,8 +329,9 @@ def _reads(job: Job, number: int, chosen: Chosen) -> Iterator[SegmentRead]:
         yield SegmentRead(SegmentTask(directory.topic, directory.partition, directory.replica, number, spec), index)
 
 
-def _grouped(reads: Sequence[SegmentRead], size: int) -> Iterator[list[SegmentRead]]:
-    held: list[SegmentRead] = []
+def grouped(reads: Iterable[_Sized], size: int) -> Iterator[list[_Sized]]:
+    """Yield what each task does: as much, in order, as has so many bytes together."""
+    held: list[_Sized] = []
     filled = 0
     for read in reads:
         if held and filled + read.bytes > size:

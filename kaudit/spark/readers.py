@@ -23,14 +23,13 @@ from kaudit.reading.unread_segments import Failure, require_whole
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
-from kaudit.spark.comparisons import COMPARISONS
+from kaudit.spark.comparisons import DiffReader, RecordReader
 from kaudit.spark.composition import history_rows, incomplete, require_complete
 from kaudit.spark.finding_rows import Stamp
 from kaudit.spark.options import COMPARED, RESULTS, ReadOptions, read_options
 from kaudit.spark.plan import Chosen, SegmentRead, chosen_by, segment_reads
 from kaudit.spark.record_rows import record_rows
 from kaudit.spark.rows import batch_rows, run_rows
-from kaudit.spark.schemas import to_batches
 from kaudit.spark.tasks import prepare_worker
 
 _ROWS_AT_ONCE = 1 << 16
@@ -76,18 +75,6 @@ class ResultReader:
             yield self.table, sink.getvalue().to_pybytes()
 
 
-class ComparisonReader(ResultReader):
-    """Compares with the local engine, in one task."""
-
-    def parts(self) -> list[bytes]:
-        """Return the one task."""
-        return [b""]
-
-    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is one
-        """Compare and yield the rows."""
-        return to_batches(self.table, COMPARISONS[self.table](self.options))
-
-
 class SegmentReader:
     """Lists the input and shares the segments among tasks, where Spark plans; reads them in tasks."""
 
@@ -121,7 +108,7 @@ class SegmentReader:
             yield from READERS[self.table](read, self.options)
 
 
-Reader = ResultReader | SegmentReader
+Reader = ResultReader | SegmentReader | DiffReader | RecordReader
 
 
 def reader_of(table: str, given: Mapping[str, Any]) -> Reader:
@@ -129,7 +116,8 @@ def reader_of(table: str, given: Mapping[str, Any]) -> Reader:
     if table in READERS:
         return SegmentReader(table, read_options(given))
     if table in COMPARED:
-        return ComparisonReader(table, read_options(given, COMPARED[table]))
+        options = read_options(given, COMPARED[table])
+        return DiffReader(options) if table == "diff" else RecordReader(table, options)
     return ResultReader(table, read_options(given, RESULTS))
 
 

@@ -85,7 +85,7 @@ class ProducerSource(_LogSource):
 
 
 class DiffSource(_LogSource):
-    """A row for each replica of each partition, compared with the others in one task."""
+    """A row for each replica of each partition, compared with the others."""
 
     table = "diff"
 

@@ -11,6 +11,11 @@ import pytest
 from kaudit.cli.app import run
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DUPLICATE_TABLES
+from kaudit.spark import comparisons
+from kaudit.spark.comparisons import DiffReader
+from kaudit.spark.options import COMPARED, read_options
+from tests.commits import commit_log
+from tests.formats import encoders
 from tests.spark.in_process import load
 
 BROKERS = [Path(f"samples/replicas/b{number}").absolute() for number in (1, 2, 3)]
@@ -40,6 +45,29 @@ def test_diff_has_the_comparisons_of_the_command(tmp_path):
     assert {row["replica"] for row in named} == set(names)
 
 
+def test_partitions_are_compared_in_tasks(tmp_path, monkeypatch):
+    brokers = [tmp_path / name for name in ("one", "two")]
+    for broker in brokers:
+        for number in range(3):
+            shutil.copytree(BROKERS[0] / "orders-0", broker / f"orders-{number}")
+    shorter = max((brokers[1] / "orders-2").glob("*.log"))
+    shorter.write_bytes(shorter.read_bytes()[:-1])
+    expected = tables_of(tmp_path / "tables", "diff", *brokers)["comparisons"]
+    parts = {
+        size: DiffReader(read_options({"paths": brokers}, COMPARED["diff"])).parts() for size in sizes(monkeypatch)
+    }
+    assert {size: len(each) for size, each in parts.items()} == {1: 3, 1 << 30: 1}
+    assert rows_of("diff", *brokers) == expected
+    assert [row["partition"] for row in expected] == [0, 0, 1, 1, 2, 2]
+
+
+def sizes(monkeypatch):
+    """Let tasks have so many bytes, one after the other."""
+    for size in (1 << 30, 1):
+        monkeypatch.setattr(comparisons, "task_bytes", lambda *_, size=size: size)
+        yield size
+
+
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_dedup_has_the_duplicates_and_ranges_of_the_command(tmp_path, level):
     tables = tables_of(tmp_path, "dedup", "--isolation-level", level, REPEATS)
@@ -53,15 +81,59 @@ def in_ms(value):
     return round(value.timestamp() * 1000) if isinstance(value, datetime) else value
 
 
+def ranges_of(tables):
+    """The command writes offsets of groups into a file of their own."""
+    return [row | {"group": None} for row in tables["record_ranges"]]
+
+
 def test_the_ledger_has_the_ranges_and_the_map_of_the_command(tmp_path):
     tables = tables_of(tmp_path, "diff", "--by", "records", *MIRROR)
     rows = rows_of("ledger", MIRROR[0], target=MIRROR[1])
-    assert [row for row in rows if row["difference"] != "matched"] == tables["record_ranges"] != []
+    assert [row for row in rows if row["difference"] != "matched"] == ranges_of(tables) != []
     matched = [row for row in rows if row["difference"] == "matched"]
     assert [(row["partition"], row["first_offset"], row["source_first_offset"], row["records"]) for row in matched] == [
         (row["target_partition"], row["target_first_offset"], row["source_first_offset"], row["records"])
         for row in tables["offset_map"]
     ]
+
+
+def test_the_ledger_says_where_groups_go_on(tmp_path):
+    """By samples/mirror, whose target has the order 25 as its 29th record, after four records that are there twice."""
+    for side in MIRROR:
+        shutil.copytree(side, tmp_path / side.name)
+    place = tmp_path / "source" / "__consumer_offsets-0"
+    place.mkdir()
+    commits = [("billing", "orders", 0, 25, 0), ("audit, old", "orders", 0, 11, 0), ("other", "orders", 0, 3, 0)]
+    (place / f"{0:020d}.log").write_bytes(commit_log(commits))
+    source, target = (tmp_path / side.name for side in MIRROR)
+    rows = rows_of("ledger", source, target=target, translate_groups='["billing", "audit, old"]')
+    of_groups = [row for row in rows if row["difference"] == "group-offset"]
+    assert [(row["group"], row["target_topic"], row["partition"], row["first_offset"]) for row in of_groups] == [
+        ("audit, old", "primary.orders", 0, 11), ("billing", "primary.orders", 0, 29),
+    ]  # fmt: skip
+    assert [row for row in rows if row["difference"] != "group-offset"] == rows_of("ledger", source, target=target)
+    assert {row["group"] for row in rows if row["difference"] != "group-offset"} == {None}
+    with pytest.raises(UsageError, match="nobody: __consumer_offsets of the source has no commit of it"):
+        rows_of("ledger", source, target=target, translate_groups="nobody")
+
+
+def test_the_ledger_reads_windows_and_schemas_as_the_command(tmp_path):
+    expected = tables_of(tmp_path / "windows", "diff", "--by", "records", "--windows", "10m", *MIRROR)
+    rows = rows_of("ledger", MIRROR[0], target=MIRROR[1], windows="10m", temporary_directory=tmp_path)
+    assert [row for row in rows if row["difference"] != "matched"] == ranges_of(expected)
+    (tmp_path / "order.avsc").write_text('{"type":"record","name":"O","fields":[{"name":"id","type":"long"}]}')
+    for side, schema in (("source", 1), ("target", 2)):
+        place = tmp_path / side / "orders-0"
+        place.mkdir(parents=True)
+        values = [bytes([0, 0, 0, 0, schema, number << 1]) for number in range(3)]
+        records = [encoders.record(at, 0, b"k", value) for at, value in enumerate(values)]
+        (place / f"{0:020d}.log").write_bytes(encoders.batch(records))
+    own = {"target": tmp_path / "target", "identity": "value:id"}
+    differing = {
+        name: {row["difference"] for row in rows_of("ledger", tmp_path / "source", **own, **schema)}
+        for name, schema in (("without", {}), ("with", {"schemas": tmp_path / "order.avsc"}))
+    }
+    assert differing == {"without": {"missing", "only-in-target"}, "with": {"matched"}}
 
 
 @pytest.mark.parametrize(
@@ -80,6 +152,10 @@ def test_the_ledger_has_the_ranges_and_the_map_of_the_command(tmp_path):
         ("ledger", {}, r"^a ledger compares two inputs: the path of the source, and the option target$"),
         ("diff", {"names": "b1"}, r"^option names b1: NAME=PATH"),
         ("dedup", {"identity": "colour"}, "colour"),
+        ("ledger", {"target": "/b", "windows": "ten"}, r"^option windows ten: not a span of time"),
+        ("ledger", {"target": "/b", "windows": "0s"}, r"^option windows 0s: a window has a length$"),
+        ("dedup", {"schemas": "7=none.avsc"}, r"none\.avsc"),
+        ("dedup", {"windows": "10m"}, r"^option windows: only ledger have it$"),
     ],
 )
 def test_options_are_typed_and_others_refused_by_name(table, options, said):

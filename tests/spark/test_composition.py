@@ -209,6 +209,21 @@ def one_log(directory, topic, producer_id):
     return directory
 
 
+@pytest.mark.parametrize("table", ["timelines", "producers"])
+@pytest.mark.parametrize("topic", ["orders", "payments"])
+def test_histories_of_rows_in_any_order_are_those_of_all_logs_in_one_table(tmp_path, topic, table):
+    first, second = one_log(tmp_path / "a", "orders", 1), one_log(tmp_path / "b", topic, 2)
+    expected = [row for batch in load(table, first, second) for row in batch.to_pylist()]
+    assert {row["producer_id"] for row in expected} == {1, 2}
+    rows = pa.concat_tables(pa.Table.from_batches(load("batches", log)) for log in (second, first))
+    order = [*range(rows.num_rows), 0]
+    random.Random(7).shuffle(order)
+    shuffled = rows.take(pa.array(order)).combine_chunks().to_batches(max_chunksize=2)
+    assert sorted(map(str, histories(table, runs_of(shuffled)))) == sorted(map(str, expected))
+    own = runs_of(rows.filter(pc.equal(rows["producer_id"], 1)).to_batches())
+    assert {row["producer_id"] for row in histories(table, own)} == {1}
+
+
 @pytest.mark.parametrize("topic", ["orders", "payments"])
 @pytest.mark.parametrize("table", ["batches", "runs"])
 def test_rows_of_two_logs_have_the_findings_of_both(tmp_path, topic, table):

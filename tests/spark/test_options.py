@@ -6,10 +6,13 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from kaudit.cli.command_tree import command_tree, commands_of
 from kaudit.errors import UsageError
+from kaudit.scanning.comparison_options import LedgerOptions, ReplicaOptions
 from kaudit.scanning.options import DECLARED
+from kaudit.source.option import declared_fields
 from kaudit.spark import frames
-from kaudit.spark.options import AUDITING, READING, RESULTS, read_options, time_ms
+from kaudit.spark.options import AUDITING, COMPARED, READING, RESULTS, read_options, time_ms
 
 
 @pytest.mark.parametrize(("name", "text", "value"), [
@@ -47,6 +50,41 @@ def test_the_options_of_results_are_all_of_the_command_but_how_many_processes():
     assert READING | AUDITING | {"jobs"} == declared | set(frames.Read.__annotations__) | {"paths"}
     assert frames.Judgement.__annotations__.keys() | {"digests"} == AUDITING
     assert frames.Read.__annotations__.keys() | {"paths"} == READING
+
+
+OUTPUT = {
+    "output-format", "output", "redact", "redact-secret", "statistics", "batches", "plan", "verbose", "quiet", "reproducible", "color",
+    "no-color", "no-pager", "offsets-file", "fingerprint",
+}  # fmt: skip
+"""What becomes of results: here they are rows. A fingerprint is a document for another site."""
+POLICY = {"select", "ignore", "severity", "fail-on", "exit-zero", "baseline", "max-findings"}
+"""Which findings count: rows are filtered."""
+RUN = {"jobs", "engine", "master", "spark-conf", "config", "isolated", "version"}
+"""The session is there already, and programs have no kaudit.toml."""
+CHOICE = {
+    "summary", "live", "sort", "reverse", "limit", "min-batches", "max-batches", "min-epochs", "min-age", "max-age", "with-findings", "by",
+}  # fmt: skip
+"""Filters and orders of columns; `--live` asks brokers and no log; `--by` is the name of the table."""
+
+
+@pytest.mark.parametrize(("command", "tables"), [
+    ("scan", ["findings"]), ("timeline", ["timelines"]), ("producers", ["producers"]), ("dedup", ["dedup"]), ("diff", ["diff", "ledger"]),
+])  # fmt: skip
+def test_every_option_of_a_command_is_one_of_its_tables_or_has_a_reason_to_be_none(command, tables):
+    (own,) = (each for name, each in commands_of("kaudit", command_tree()) if name == f"kaudit {command}")
+    declared = [*DECLARED.values(), *declared_fields(ReplicaOptions), *declared_fields(LedgerOptions)]
+    keywords = {field.option.name: field.keyword for field in declared}
+    known = set().union(*(COMPARED.get(table, RESULTS) for table in tables))
+    names = {name.removeprefix("--") for option in own.params for name in option.opts if name.startswith("--")}
+    without = {name for name in names if keywords.get(name) not in known}
+    assert without <= OUTPUT | POLICY | RUN | CHOICE
+    assert names - without > {"topic", "partition", "depth", "remote"}
+
+
+def test_the_functions_have_the_options_of_their_tables():
+    assert frames.Replicas.__annotations__.keys() == COMPARED["diff"]
+    assert frames.Records.__annotations__.keys() == COMPARED["dedup"]
+    assert frames.Compared.__annotations__.keys() | {"target"} == COMPARED["ledger"]
 
 
 def test_every_option_of_an_audit_is_passed_on(tmp_path):

@@ -5,8 +5,9 @@ from msgspec.structs import replace
 
 from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.options import Compared, DisplayOptions, OptionalPaths, RecordOptions, RowOutput, inputs_of
+from kaudit.cli.options import Compared, DisplayOptions, OptionalPaths, RowOutput, inputs_of
 from kaudit.cli.settings import settings_of
+from kaudit.scanning.comparison_options import RecordOptions
 
 _EXAMPLES = """\b
 Examples:

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from kaudit.cli.loading import on_demand
-from kaudit.cli.option_groups import with_option_groups
-from kaudit.cli.options import AuditOptions, Compared, RecordOptions, TableOutput
+from kaudit.cli.option_groups import OptionGroup, with_option_groups
+from kaudit.cli.options import AuditOptions, Compared, TableOutput
 from kaudit.cli.settings import settings_of
+from kaudit.scanning.comparison_options import RECORDS, LedgerOptions, ReplicaOptions
 
 _EXAMPLES = """\b
 Examples:
@@ -35,8 +36,10 @@ class Unit(enum.Enum):
     RECORDS = "records"
 
 
-class LedgerOptions(RecordOptions, frozen=True, kw_only=True):
-    """How the records of two topics are compared."""
+class UnitOptions(OptionGroup, frozen=True, kw_only=True):
+    """What is compared, and where offsets of groups go."""
+
+    heading = RECORDS
 
     by: Annotated[
         Unit,
@@ -47,31 +50,6 @@ class LedgerOptions(RecordOptions, frozen=True, kw_only=True):
             "topics, at whatever offsets and under whatever names.",
         ),
     ] = Unit.BATCHES
-    maps: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map",
-            metavar="REGEX=NAME",
-            help="The copies of topics that match are called so; default: CLUSTER.topic, or the same name. Repeatable.",
-        ),
-    ] = None
-    windows: Annotated[
-        str | None,
-        typer.Option(
-            "--windows",
-            metavar="DURATION",
-            help="First compare counts and digests of the records of each window of event time, such as 10m, and then only the records of "
-            "windows that differ.",
-        ),
-    ] = None
-    translate_group: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--translate-group",
-            metavar="GROUP",
-            help="Write where this group of the source goes on in the target into --offsets-file. Repeatable.",
-        ),
-    ] = None
     offsets_file: Annotated[
         str | None,
         typer.Option(
@@ -80,35 +58,12 @@ class LedgerOptions(RecordOptions, frozen=True, kw_only=True):
             help="The file that kafka-consumer-groups.sh --reset-offsets --from-file reads.",
         ),
     ] = None
-    target_remote: Annotated[
-        str | None,
-        typer.Option(
-            "--target-remote",
-            metavar="LOCATION",
-            help="Where the target's brokers have copied segments to, as --remote says it of the source.",
-        ),
-    ] = None
-    target_command_config: Annotated[
-        str | None,
-        typer.Option(
-            "--target-command-config",
-            metavar="FILE",
-            help="How to connect to the target, as --command-config says it of the source; default: the same.",
-        ),
-    ] = None
 
 
 class DiffOptions(AuditOptions, frozen=True, kw_only=True):
     """What `diff` compares, and how."""
 
-    name: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--name",
-            metavar="NAME=DIR",
-            help="What to call a replica; default: the shortest path suffix that is unique. Repeatable.",
-        ),
-    ] = None
+    replicas: ReplicaOptions
     fingerprint: Annotated[
         bool,
         typer.Option(
@@ -117,6 +72,7 @@ class DiffOptions(AuditOptions, frozen=True, kw_only=True):
             "with its own; with a fingerprint besides DIR, narrower ones where the two differ.",
         ),
     ] = False
+    unit: UnitOptions
     ledger: LedgerOptions
     audit: Compared
     output: TableOutput
@@ -148,6 +104,6 @@ def diff(
     records topics are compared with their copies in another cluster: which records are missing there, which are there twice.
     Nothing is ever written into DIR.
     """
-    if options.ledger.by is Unit.RECORDS:
+    if options.unit.by is Unit.RECORDS:
         return on_demand("record_comparison", "run_record_ledger")(settings_of(context), paths, options)
     return on_demand("comparison", "run_diff")(settings_of(context), paths, options)

@@ -53,7 +53,7 @@ def producers_tables(result: ProducersResult, options: RenderOptions) -> Tables:
 
 def diff_tables(result: DiffResult, options: RenderOptions) -> Tables:
     """Return the scan's tables, and one row for each replica of each partition compared."""
-    return _tables(result.scan, options, {"comparisons": list(comparison_rows(result))})
+    return _tables(result.scan, options, {"comparisons": list(comparison_rows(result.partitions))})
 
 
 def ledger_tables(result: LedgerResult, options: RenderOptions) -> Tables:
@@ -104,9 +104,9 @@ def _topics(ledger: TopicLedger) -> Row:
     return {"source_topic": ledger.source, "target_topic": ledger.target}
 
 
-def comparison_rows(result: DiffResult) -> Iterator[Row]:
+def comparison_rows(compared: Iterable[PartitionComparison]) -> Iterator[Row]:
     """Yield a row for each replica of each partition that was compared."""
-    for entry in result.partitions:
+    for entry in compared:
         for name, end in entry.end_offsets.items():
             only = entry.only_on.get(name)
             yield {

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from kaudit.cli.parsing import read_text
 from kaudit.errors import UsageError
 from kaudit.formats.payloads.json_values import PayloadError
 from kaudit.formats.payloads.schemas import Schema, Schemas, parse_schema
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import WHOLE, parse_identity
+from kaudit.source.local import read_text
 
 
 def identity_reader(identity: str | None, schemas: Iterable[str], key_schemas: Iterable[str]) -> IdentityReader:

@@ -1,0 +1,139 @@
+"""How replicas and records are compared. Each option is declared here once: command line and Spark's data sources derive it."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Struct
+
+from kaudit.errors import UsageError
+from kaudit.scanning.options import IsolationLevel
+from kaudit.source.option import Option, parse_duration
+
+RECORDS = "Comparison by records"
+
+
+def _parse_window(text: str, option: str) -> int | None:
+    width = parse_duration(text, option)
+    if width == 0:
+        raise UsageError(f"{option} {text}: a window has a length")
+    return width
+
+
+class ReplicaOptions(Struct, frozen=True):
+    """How replicas are called: `names` are texts NAME=DIR."""
+
+    names: Annotated[
+        Sequence[str],
+        Option(
+            "name",
+            "What to call a replica; default: the shortest path suffix that is unique. Repeatable.",
+            "NAME=DIR",
+        ),
+    ] = ()
+
+
+class RecordOptions(Struct, frozen=True):
+    """By what records are compared, and which of them."""
+
+    identity: Annotated[
+        str | None,
+        Option(
+            "identity",
+            "What makes two records the same: key, value, headers, timestamp, header:NAME, key:PATH, value:PATH, joined by commas; "
+            "or debezium, outbox, cloudevents. Default of diff: the first four; of dedup: key, value and headers, or what the first "
+            "records of a topic plainly have.",
+            "PARTS",
+            RECORDS,
+        ),
+    ] = None
+    schemas: Annotated[
+        Sequence[str],
+        Option(
+            "schema",
+            "Read values for value:PATH by this schema (.avsc, .proto, .json), or those with this schema id. Repeatable.",
+            "ID=FILE",
+            RECORDS,
+        ),
+    ] = ()
+    key_schemas: Annotated[
+        Sequence[str],
+        Option("key-schema", "The same for keys and key:PATH. Repeatable.", "ID=FILE", RECORDS),
+    ] = ()
+    isolation_level: Annotated[
+        IsolationLevel,
+        Option(
+            "isolation-level",
+            "The level of the consumer: read_uncommitted reads aborted records too, read_committed does not.",
+            "LEVEL",
+            RECORDS,
+        ),
+    ] = IsolationLevel.READ_UNCOMMITTED
+    temporary_directory: Annotated[
+        str | None,
+        Option(
+            "temporary-directory",
+            "Where about 32 bytes for each record are kept meanwhile; default: TMPDIR.",
+            "DIR",
+            RECORDS,
+            is_path=True,
+        ),
+    ] = None
+
+    @property
+    def read_committed(self) -> bool:
+        """Whether records of aborted transactions are left out."""
+        return self.isolation_level is IsolationLevel.READ_COMMITTED
+
+
+class LedgerOptions(RecordOptions, frozen=True):
+    """How the records of two topics are compared: `maps` are texts REGEX=NAME, windows have `windows_ms` of event time."""
+
+    maps: Annotated[
+        Sequence[str],
+        Option(
+            "map",
+            "The copies of topics that match are called so; default: CLUSTER.topic, or the same name. Repeatable.",
+            "REGEX=NAME",
+            RECORDS,
+        ),
+    ] = ()
+    windows_ms: Annotated[
+        int | None,
+        Option(
+            "windows",
+            "First compare counts and digests of the records of each window of event time, such as 10m, and then only the records of "
+            "windows that differ.",
+            "DURATION",
+            RECORDS,
+            parse=_parse_window,
+        ),
+    ] = None
+    translate_groups: Annotated[
+        Sequence[str],
+        Option(
+            "translate-group",
+            "Write where this group of the source goes on in the target into --offsets-file. Repeatable.",
+            "GROUP",
+            RECORDS,
+        ),
+    ] = ()
+    target_remote: Annotated[
+        str | None,
+        Option(
+            "target-remote",
+            "Where the target's brokers have copied segments to, as --remote says it of the source.",
+            "LOCATION",
+            RECORDS,
+            is_path=True,
+        ),
+    ] = None
+    target_command_config: Annotated[
+        str | None,
+        Option(
+            "target-command-config",
+            "How to connect to the target, as --command-config says it of the source; default: the same.",
+            "FILE",
+            RECORDS,
+            is_path=True,
+        ),
+    ] = None
