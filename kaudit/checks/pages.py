@@ -36,7 +36,7 @@ def _page(check: Check) -> str:
     severity = f"{check.severity.value}{f' ({check.severity_note})' if check.severity_note else ''}"
     parts = [
         f"{_NOTICE}\n# {check.code} {check.name}\n",
-        f"{_sentence(check.summary)} Severity: {severity}. Since {check.since}.\n",
+        f"{_sentence(check.summary)} Severity: {severity}.\n",
         *(f"## {heading}\n{documentation[heading]}\n" for heading in HEADINGS),
     ]
     return "\n".join(parts)
