@@ -17,6 +17,14 @@ Examples:
   kaudit scan --baseline kaudit-baseline.json /var/lib/kafka/data
 """
 
+_CREATED = """\b
+Examples:
+  kaudit baseline create --reason "before the upgrade" /var/lib/kafka/data
+  kaudit baseline create --expires 2026-12-31 /var/lib/kafka/data
+  kaudit baseline create --baseline known.json scan.json
+"""
+_UPDATED = _CREATED.replace("create", "update")
+
 _Inputs = Annotated[
     list[str],
     typer.Argument(metavar="PATH", help="The same as for scan, or one saved scan (.json)."),
@@ -63,14 +71,14 @@ def _group() -> None:
     """Keep the findings a team knows of in a file, so that only new ones fail."""
 
 
-@app.command(short_help="Write a new baseline.")
+@app.command(short_help="Write a new baseline.", epilog=_CREATED)
 @with_option_groups
 def create(context: typer.Context, paths: _Inputs, *, entries: _NewBaseline, audit: BaselineAudit) -> int:
     """Write a baseline of all errors and warnings that are found."""
     return on_demand("baselines", "run_create")(settings_of(context), paths, entries, audit, force=entries.force)
 
 
-@app.command(short_help="Add what is new.")
+@app.command(short_help="Add what is new.", epilog=_UPDATED)
 @with_option_groups
 def update(context: typer.Context, paths: _Inputs, *, entries: NewEntries, audit: BaselineAudit) -> int:
     """Add new findings to a baseline. Its entries keep their reasons and dates; none is removed."""

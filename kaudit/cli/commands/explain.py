@@ -18,7 +18,15 @@ def complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
 app = typer.Typer()
 
 
-@app.command()
+_EXAMPLES = """\b
+Examples:
+  kaudit explain KA102
+  kaudit explain OUT_OF_ORDER_SEQUENCE_NUMBER
+  tail -50 server.log | kaudit explain -
+"""
+
+
+@app.command(epilog=_EXAMPLES)
 @with_option_groups
 def explain(  # noqa: PLR0913 - typer reads the options off the signature
     asked: Annotated[

@@ -13,6 +13,7 @@ _EXAMPLES = """\b
 Examples:
   kaudit groups /var/lib/kafka/data
   kaudit groups --group billing /var/lib/kafka/data
+  kaudit groups --topic orders /var/lib/kafka/data
   kaudit groups --output-format json /var/lib/kafka/data
 """
 

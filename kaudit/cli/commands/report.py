@@ -12,7 +12,9 @@ from kaudit.cli.settings import settings_of
 _EXAMPLES = """\b
 Examples:
   kaudit report scan.json
-  kaudit report --output-format sarif --baseline known.json scan.json
+  kaudit report --output-format sarif scan.json
+  kaudit report --baseline known.json scan.json
+  kaudit report --redact scan.json
 """
 
 

@@ -16,6 +16,7 @@ Examples:
   kaudit transactions /var/lib/kafka/data
   kaudit transactions --group billing --limit 50 /var/lib/kafka/data
   kaudit transactions --transactional-id billing-1 broker-1 broker-2
+  kaudit transactions --output-format json /var/lib/kafka/data
 """
 
 

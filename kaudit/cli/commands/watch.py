@@ -13,7 +13,8 @@ from kaudit.scanning.options import ScanOptions
 _EXAMPLES = """\b
 Examples:
   kaudit watch /var/lib/kafka/data
-  kaudit watch --state /var/lib/kaudit/state --metrics-port 9308 /data/kafka
+  kaudit watch --state /var/lib/kaudit/state /data/kafka
+  kaudit watch --metrics-port 9308 /data/kafka
   kaudit watch --until-idle 30s --output-format jsonl /data/kafka
 """
 
