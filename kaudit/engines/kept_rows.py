@@ -67,7 +67,7 @@ def _activity() -> HistoryRows:
     return HistoryRows(KeptRows(frozenset()))
 
 
-ACTIVITY = Rows(_activity, PartitionHistory, PartitionHistory.of, every_id=True, small=True)
+ACTIVITY = Rows(_activity, PartitionHistory, PartitionHistory.of, every_id=True)
 """For a list of producer ids: what each of them did in each partition."""
 HISTORIES = Rows(HistoryRows, PartitionHistory, PartitionHistory.of, HistoryFiles)
 """For tables: runs, markers and activity of all producer ids."""

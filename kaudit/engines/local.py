@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kaudit.deferred import Deferred
 from kaudit.engines.engine import AuditedInput, Done, Engine, Task, listings
 from kaudit.engines.engine import Job as PartitionJob
-from kaudit.engines.memory import keep_freed_memory, keep_freed_memory_small
+from kaudit.engines.memory import keep_freed_memory
 from kaudit.engines.progress import Progress
 from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
 from kaudit.engines.rows import NO_ROWS, Rows, RowStore
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 else:
     processes = Deferred("kaudit.engines.processes")
 
-_SMALL_PIECE_BYTES = 1 << 20
-"""Bytes read at a time where rows are `small`: temporary arrays must stay small beside a million producer ids."""
 _Close = Callable[[PartitionAudit, Any], None]
 """Takes a partition that has been read, with its sink."""
 
@@ -53,11 +51,10 @@ class LocalEngine(Engine):
     @contextmanager
     def audited(self, options: ScanOptions, progress: Progress, rows: Rows = NO_ROWS) -> Iterator[AuditedInput]:
         """Audit, and keep rows in memory, or in files where they are sealed."""
-        (keep_freed_memory_small if rows.small else keep_freed_memory)()
+        keep_freed_memory()
         with ExitStack() as stack:
             kept = rows.open_store(stack)
-            piece_bytes = _SMALL_PIECE_BYTES if rows.small else None
-            yield _LocalAudit(_audit(options, progress, rows, kept.take, piece_bytes), kept)
+            yield _LocalAudit(_audit(options, progress, rows, kept.take), kept)
 
     def each_partition(
         self, work: Sequence[Task], job: PartitionJob[Task, Done], options: ScanOptions, progress: Progress
@@ -106,10 +103,8 @@ class _LocalAudit(AuditedInput):
         return listing
 
 
-def _audit(
-    options: ScanOptions, progress: Progress, rows: Rows, close: _Close, piece_bytes: int | None = None
-) -> Audit:
-    """Read everything, `piece_bytes` at a time if given, else as the rows allow; `close` takes each partition."""
+def _audit(options: ScanOptions, progress: Progress, rows: Rows, close: _Close) -> Audit:
+    """Read everything; `close` takes each partition."""
     options, layout = find_evidence(options)
     audit = Audit(options, layout, open_segment, read_blocks(options, layout, open_segment))
     jobs = plan_jobs(options, layout, all_needs if rows.every_id else audit_needs(options, layout, audit.histories))
@@ -123,7 +118,7 @@ def _audit(
     if total < PROCESSES_PAY_BYTES:
         number = 1  # starting others costs more than it saves
     jobs = share_rate(jobs, number)
-    fixed = options.chunk_bytes or piece_bytes
+    fixed = options.chunk_bytes
     recent = RecentSizes()
     chunk_sizes = [ChunkSize(sharers=number, recent=recent) if fixed is None else fixed_size(fixed) for _ in jobs]
     with closing(_read(jobs, chunk_sizes, number, layout)) as outcomes:

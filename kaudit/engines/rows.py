@@ -40,7 +40,7 @@ class Rows(Struct, frozen=True):
 
     `make_sink` is called once for each partition. `seal` makes of a partition and its sink what can leave the process, of type `kind`;
     `open_store` makes what keeps the rows on this machine. `every_id`: the producer ids of every partition are
-    wanted. `small`: there may be millions of them in memory.
+    wanted.
     """
 
     make_sink: Callable[[], RowSink | None]
@@ -48,7 +48,6 @@ class Rows(Struct, frozen=True):
     seal: Callable[[PartitionAudit, Any], object]
     open_store: Callable[[ExitStack], RowStore] = InMemory
     every_id: bool = False
-    small: bool = False
 
 
 def _no_sink() -> None:

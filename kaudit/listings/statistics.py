@@ -289,11 +289,12 @@ def creators(joined: Joined, chosen: NDArray[np.int64], names: Mapping[int, str]
     named, patterns = _patterns(joined.ids[chosen], names)
     lives, topic_sets = (np.where(named, 0, column) for column in (_lives(joined, chosen), joined.topics[chosen]))
     order = np.lexsort((named, lives, topic_sets))  # stable: the first of a kind has its least id
-    kinds = np.stack([topic_sets, lives, named], axis=1)[order]
-    starts = np.flatnonzero(np.append(True, (kinds[1:] != kinds[:-1]).any(axis=1)))
+    kinds = [column[order] for column in (topic_sets, lives, named)]
+    changes = np.logical_or.reduce([column[1:] != column[:-1] for column in kinds])
+    starts = np.flatnonzero(np.append(True, changes))
     counts, batches = np.diff(starts, append=len(order)), np.add.reduceat(joined.batches[chosen][order], starts)
     found: list[Creator] = []
-    for kind, (topic_set, life, number) in enumerate(kinds[starts].tolist()):
+    for kind, (topic_set, life, number) in enumerate(zip(*(column[starts].tolist() for column in kinds), strict=True)):
         least = int(chosen[order[starts[kind]]])
         topics = joined.topics_of(least)
         found.append(

@@ -27,12 +27,9 @@ def asked(monkeypatch):
     return calls
 
 
-def test_freed_memory_is_kept_or_given_back(asked):
+def test_freed_memory_is_kept(asked):
     memory.keep_freed_memory()
     assert dict(asked) == {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 1 << 30}
-    asked.clear()
-    memory.keep_freed_memory_small()
-    assert dict(asked) == {M_MMAP_THRESHOLD: 1 << 20, M_TRIM_THRESHOLD: 1 << 20}
 
 
 def test_other_systems_and_libraries_are_left_alone(asked, monkeypatch):
