@@ -30,6 +30,7 @@ from kaudit.formats.log.record_batch import (
     decode_controls,
     decode_headers,
     gather_headers,
+    header_columns,
 )
 from kaudit.model.batch import Batches, empty_batches
 from kaudit.model.coverage import NO_LINES, TextLines
@@ -145,11 +146,17 @@ class _Reader:
                 count += 1
                 continue
             headers = gather_headers(view, walked.positions)
-            current = bool((headers["magic"] == CURRENT_MAGIC).all())
+            current = (headers["magic"] == CURRENT_MAGIC).all()
             controls = decode_controls(view, walked.positions, headers) if current else None
-            corrupt = self._corrupt_indexes(view, walked, headers, current=current) if self.verify else []
+            corrupt = self._corrupt_indexes(view, walked, headers, current=controls is not None) if self.verify else []
             if controls is None or corrupt:
-                piece = self._one_by_one(view, walked, at, corrupt)
+                piece = self._one_by_one(
+                    header_columns(headers, walked.positions + at, controls)
+                    if controls is not None
+                    else decode_headers(view, walked.positions, at),
+                    at + walked.stop,
+                    corrupt,
+                )
                 if not len(piece.batches):
                     damages += piece.damages
                     at = piece.read_to
@@ -214,17 +221,15 @@ class _Reader:
             self.window.spend(self.window.base + walked.stop)
         return corrupt
 
-    def _one_by_one(self, view: memoryview, walked: Walk, at: int, corrupt: list[int]) -> Piece:
-        """Decode the batches of a window that holds legacy messages or is damaged; those of these indexes are corrupt."""
-        batches = decode_headers(view, walked.positions, at)
+    def _one_by_one(self, batches: Batches, stop: int, corrupt: list[int]) -> Piece:
+        """Take the batches of a window up to `stop` that holds legacy messages or is damaged; those of these indexes are corrupt."""
         damages: list[LogDamage] = []
         cut = self._drop_corrupt(corrupt, batches, damages)
         if cut is not None:
             return cut
-        if damages:
-            batches = batches[~np.isin(batches["position"], [damage.position for damage in damages])]
+        batches = _without(batches, corrupt)
         self._advance(batches)
-        return Piece(batches, damages, at + walked.stop)
+        return Piece(batches, damages, stop)
 
     def _advance(self, batches: Batches | Headers) -> None:
         if len(batches):
@@ -233,29 +238,28 @@ class _Reader:
 
     def _drop_corrupt(self, corrupt: list[int], batches: Batches, damages: list[LogDamage]) -> Piece | None:
         """List batches whose CRC fails; return a piece at once if one of them lost the framing."""
-        starts, ends = batches["position"].tolist(), (batches["position"] + batches["size"]).tolist()
-        for index in corrupt:
-            proven = self._valid.end_of(starts[index], ends[index], self.expected_offset)
-            if proven == ends[index] or (
+        for number, index in enumerate(corrupt):
+            start, end = _bounds(batches, index)
+            proven = self._valid.end_of(start, end, self.expected_offset)
+            if proven == end or (
                 proven is None
-                and self._valid.first(starts[index] + 1, ends[index]) is None
-                and (index < len(starts) - 1 or self._goes_on_at(ends[index]))
+                and self._valid.first(start + 1, end) is None
+                and (index < len(batches) - 1 or self._goes_on_at(end))
             ):
                 damages.append(self._wrong_magic(batches, index) or _crc_mismatch(batches, index))
                 continue
             # a length that led astray makes batches of what follows: all of them in a row belong to the first
-            first = index
-            while first - 1 in corrupt and damages and damages[-1].position == starts[first - 1]:
-                earlier = self._valid.end_of(starts[first - 1], ends[first - 1], self.expected_offset)
-                if earlier == ends[first - 1]:
+            first, taken = index, number
+            while damages and corrupt[taken - 1] == first - 1:
+                start, stop = _bounds(batches, first - 1)
+                earlier = self._valid.end_of(start, stop, self.expected_offset)
+                if earlier == stop:
                     break
-                first, proven = first - 1, earlier
+                first, proven, taken = first - 1, earlier, taken - 1
                 damages.pop()
-            before = batches[:first]
-            if first:
-                before = before[~np.isin(before["position"], [damage.position for damage in damages])]
+            before = _without(batches[:first], corrupt[:taken])
             self._advance(before)
-            piece = self._lost_framing(starts[first], ends[index], proven, int(batches["base_offset"][first]))
+            piece = self._lost_framing(int(batches["position"][first]), end, proven, int(batches["base_offset"][first]))
             piece.batches = before
             piece.damages[:0] = damages
             return piece
@@ -263,8 +267,8 @@ class _Reader:
 
     def _wrong_magic(self, batches: Batches, index: int) -> LogDamage | None:
         """A batch whose magic says 0 or 1 but whose header is one of magic 2: no CRC covers the magic."""
-        start, size = int(batches["position"][index]), int(batches["size"][index])
-        magic = int(batches["magic"][index])
+        magic, (start, end) = batches.value("magic", index), _bounds(batches, index)
+        size = end - start
         if magic == CURRENT_MAGIC or size < HEADER_SIZE:
             return None
         as_current = bytearray(self.window.load(start, size)[:size])
@@ -393,20 +397,30 @@ def _zeros_kind(resumed: int | None) -> DamageKind:
     return DamageKind.UNPARSABLE if resumed is None else DamageKind.ZEROS
 
 
+def _bounds(batches: Batches, index: int) -> tuple[int, int]:
+    """Return where a batch begins and ends in the file."""
+    start: int = batches.value("position", index)
+    return start, start + batches.value("size", index)
+
+
+def _without(batches: Batches, corrupt: list[int]) -> Batches:
+    return batches[np.delete(np.arange(len(batches)), corrupt)] if corrupt else batches
+
+
 def _crc_mismatch(batches: Batches, index: int) -> LogDamage:
     row = batches[index]
-    base_offset, start, size = int(row["base_offset"]), int(row["position"]), int(row["size"])
+    base_offset, (start, end) = row["base_offset"], _bounds(batches, index)
     # the last offset may be what is damaged: a batch has an offset for each of its records at least
-    records = int(row["record_count"]) if row["record_count"] <= size else 0
+    records = row["record_count"] if row["record_count"] <= end - start else 0
     return LogDamage(
         DamageKind.CRC_MISMATCH,
         start,
-        start + size,
+        end,
         True,
-        f"the stored CRC is {int(row['crc']):#010x}, the bytes give another",
+        f"the stored CRC is {row['crc']:#010x}, the bytes give another",
         base_offset,
-        base_offset + max(int(row["last_offset_delta"]), records - 1, 0),
-        int(row["producer_id"]),
+        base_offset + max(row["last_offset_delta"], records - 1, 0),
+        row["producer_id"],
     )
 
 

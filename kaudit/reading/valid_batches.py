@@ -182,6 +182,12 @@ class ValidBatches:
             return None
         stored, at, crc = _CRC.unpack_from(head, CRC_OFFSET)[0], start + ATTRIBUTES_OFFSET, 0
         stop = min(stop, start + _MOST_BATCH_BYTES, start + self._left_to_search(), self._window.end)
+        if HEADER_SIZE < stop - start <= _FIRST_SEARCH_BYTES and stop < self._window.end:
+            size = min(stop + MAGIC_OFFSET, self._window.end) - start
+            content = self._window.load(start, size)[HEADER_SIZE:size]
+            if not resync.may_hold_header(content, self._window.end - start - size):
+                self._in_vain += stop - start
+                return None
         for block in self._blocks(at, stop):
             content = block.content
             for candidate in block.candidates[bisect_left(block.candidates, start + HEADER_SIZE) :]:
