@@ -119,8 +119,11 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def compare_records_command(self) -> Sequence[str]:
         """The command that compares keys and values too, and so shows repeated records; none where it was given already."""
-        command = self._over_inputs("scan", "--depth", "records")
-        return () if "--depth" in self.asked.options else (command,)
+        return self._compare_records
+
+    @functools.cached_property
+    def _compare_records(self) -> Sequence[str]:
+        return () if "--depth" in self.asked.options else (self._over_inputs("scan", "--depth", "records"),)
 
     def count_repeats_command(self) -> str:
         """The command that counts the repeated records of the partition, however they were batched."""

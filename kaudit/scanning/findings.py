@@ -192,16 +192,18 @@ def _is_chosen(finding: Finding, options: ScanOptions) -> bool:
 
 
 def _is_in_time(finding: Finding, options: ScanOptions) -> bool:
+    since, until = options.since_ms, options.until_ms
+    if since is None and until is None:
+        return True
     evidence = finding.evidence
     if evidence.coordinator is not None:  # an open transaction lasts from its first batch to the end of the log
         began = evidence.first_timestamp
-        return options.until_ms is None or began is None or began <= options.until_ms
+        return until is None or began is None or began <= until
     began, ended = evidence.first_timestamp, evidence.last_timestamp
     if evidence.offending is not None:  # what goes on for a while, such as a series of rises, has an end too
         began = evidence.offending.timestamp
         ended = max((at for at in (began, ended) if at is not None), default=None)
     first, last = ended if began is None else began, began if ended is None else ended
-    since, until = options.since_ms, options.until_ms
     return (since is None or last is None or last >= since) and (until is None or first is None or first <= until)
 
 

@@ -1,6 +1,6 @@
 """Parts of a scan's result: summaries of partitions and segments, totals, and commands that show more."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -93,14 +93,15 @@ def total(
     for entry in partitions:
         key = (entry.topic, entry.partition)
         producers[key] = max(producers.get(key, 0), entry.producers)
+    severities = Counter(finding.severity for finding in findings)
+    for more in unlisted:
+        severities[more.severity] += more.count
     return Summary(
         partitions=len(partitions),
         producers=sum(producers.values()),
         **{name: sum(getattr(entry, name) for entry in partitions) for name in counted},
         findings={
-            severity.value: sum(found.severity is severity for found in findings)
-            + sum(more.count for more in unlisted if more.severity is severity)
-            for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+            severity.value: severities[severity] for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)
         },
         omitted=sum(more.count for more in unlisted),
     )

@@ -159,10 +159,10 @@ class TransitionAudit(Struct):
         return state
 
     def _batches(self, run: _Run) -> Iterator[BoundaryBatch]:
-        yield run.edges[0]
-        if run.batches > 1:
+        yield from run.edges[:2]
+        if run.batches > 2:
             head = run.head()
-            yield from head[1:]
+            yield from head[2:]
             if run.batches > len(head):
                 yield from islice(self.fetch_run(run.row), len(head), None)
 
@@ -180,9 +180,10 @@ class TransitionAudit(Struct):
     ) -> ProducerAuditState:
         """Take the rest of a run, of so many records, after its batch number `taken`."""
         assert state.last is not None
-        few = taken == 1 and producer.producer_id not in self._restarted
-        for batch in run.edges[1:2] if few else run.head()[taken:]:
-            self._follow(producer.producer_id, batch, run.epoch)
+        restarted = producer.producer_id in self._restarted
+        if restarted or producer.producer_id in self._awaiting:
+            for batch in run.edges[1:2] if taken == 1 and not restarted else run.head()[taken:]:
+                self._follow(producer.producer_id, batch, run.epoch)
         newest = run.edges[-1]
         self.leader_changes.add_run(state.last, newest)
         rest = run.retained[-min(run.batches - taken, NUM_BATCHES_TO_RETAIN) :]

@@ -64,11 +64,11 @@ def lost_records(context: Context, evidence: Evidence, offsets: int, lacking: Se
     have held it. After compaction or a change of leader none counts, as that may be why it is missing.
     """
     sequences = 0
-    for observation in lacking:
-        if observation.kind is ObservationKind.GAP and not context.compacted and _has_one_leader(observation):
-            elsewhere = observation.missing_offsets - offsets
-            late = evidence.repeated_sequences.count(observation.missing)
-            sequences += max(observation.missing_sequences - elsewhere - late, 0)
+    for observation in () if context.compacted else lacking:
+        here = observation.missing_sequences - (observation.missing_offsets - offsets)
+        # most are missing elsewhere where there is much damage: the cheapest question is asked first
+        if here > 0 and observation.kind is ObservationKind.GAP and _has_one_leader(observation):
+            sequences += max(here - evidence.repeated_sequences.count(observation.missing), 0)
     return Impact(records_lost_at_least=min(sequences, offsets), records_lost_at_most=offsets)
 
 
