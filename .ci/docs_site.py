@@ -17,6 +17,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 TOP = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Pages at the top of the repository by what the site calls them."""
+_STYLE = ".md-typeset table:not([class]) td { overflow-wrap: anywhere; }\n.md-typeset table:not([class]) td:first-child { min-width: 7rem; }\n"
+"""Long names in tables are broken, so that tables of sentences are no wider than the text; names in the first column last."""
 _LINK = re.compile(r"(?P<text>!?\[[^\]]*\])\((?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _LIST_ITEM = re.compile(r"\s*([-*+]|\d+\.) ")
@@ -30,6 +32,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages at the top of the repository, and the files elsewhere in it that pages link to."""
+    files.append(File.generated(config, "site.css", content=_STYLE))
     for name, page in TOP.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
     for file in list(files.documentation_pages()):

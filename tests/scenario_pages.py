@@ -68,10 +68,12 @@ def pages() -> Iterator[tuple[Path, str]]:
         _NOTICE,
         "# Scenarios\n",
         "Runs of `kaudit simulate NAME`, and what `kaudit scan` finds in their logs ([simulate.md](../simulate.md)).\n",
+        "| scenario | what happens |",
+        "|---|---|",
     ]
     for name in ORDER:
         scenario = shipped(name)
-        index.append(f"- [{name}]({name}.md): {scenario.title}")
+        index.append(f"| [{name}]({name}.md) | {scenario.title} |")
         yield PAGES / f"{name}.md", page(name)
     yield PAGES / "README.md", "\n".join(index) + "\n"
 

@@ -23,14 +23,13 @@ _LABELS = {
 }
 _EVERY = "Every release."
 _FEW_WORDS = 60
-_HEAD = "| error | names | | meaning | clients | what to do |\n|---|---|---|---|---|---|"
+_HEAD = "| error | meaning | clients |\n|---|---|---|"
+_HEAD_OF_OTHERS = "| error | meaning | |\n|---|---|---|"
 _REPORTS = """# Published reports
 
 Reports that findings do not name as [known bugs](bugs/README.md), because nothing in a log distinguishes them from other causes.
 `kaudit explain TICKET` says what happens, with its sources.
-
-| report | title | affected | how to recognise it | what it costs | what to do |
-|---|---|---|---|---|---|"""
+"""
 
 
 def pages() -> Mapping[str, str]:
@@ -55,16 +54,18 @@ def _errors() -> str:
             *_labelled(error),
             "",
         ]
-    parts += ["## Errors of few words\n", _HEAD, *map(_row, brief), ""]
-    parts += ["## Other errors", "Producers do not see them.\n", _HEAD, *map(_row, rest)]
+    parts += ["## Errors in short\n", _HEAD]
+    parts += [_row(error, f"{error.clients} **Do:** {error.advice}") for error in brief]
+    parts += ["", "## Other errors", "Producers do not see them.\n", _HEAD_OF_OTHERS]
+    parts += [_row(error, _retriable(error)) for error in rest]
     return "\n".join(parts) + "\n"
 
 
-def _row(error: ProtocolError) -> str:
+def _row(error: ProtocolError, last: str) -> str:
+    """Return the row of an error: its names, its meaning with the releases that send it, and the last cell."""
+    names = ", ".join((error_title(error), *error.names[1:]))
     meaning = error.meaning if error.brokers in ("", _EVERY) else f"{error.meaning} {error.brokers}"
-    retriable = "" if error.program else _retriable(error)
-    cells = (error_title(error), ", ".join(error.names[1:]), retriable, meaning, error.clients, error.advice)
-    return f"| {' | '.join(cells)} |"
+    return f"| {names} | {meaning} | {last} |"
 
 
 def _labelled(subject: ProtocolError) -> Sequence[str]:
@@ -80,11 +81,12 @@ def _retriable(error: ProtocolError) -> str:
 
 
 def _reports() -> str:
-    rows = [
-        f"| {', '.join((f'[{report.id}]({report.sources[0]})', *report.also))} | {report.title} | {report.affected} | {report.recognise} | {report.cost} | {report.advice} |"
-        for report in reports().values()
-    ]
-    return "\n".join([_NOTICE.format("kaudit/bugs/reports.toml"), _REPORTS, *rows]) + "\n"
+    parts = [_NOTICE.format("kaudit/bugs/reports.toml"), _REPORTS]
+    for report in reports().values():
+        names = "; ".join((report.affected, *report.also))
+        parts += [f"## {report.id}: {report.title}", f"[{report.id}]({report.sources[0]}); {names}.\n"]
+        parts += [f"- Recognised by: {report.recognise}", f"- Cost: {report.cost}", f"- Do: {report.advice}\n"]
+    return "\n".join(parts)
 
 
 if __name__ == "__main__":
