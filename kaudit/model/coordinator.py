@@ -92,11 +92,12 @@ class TransactionStanding(enum.Enum):
 
 
 class CoordinatorEntry(Struct, frozen=True):
-    """The newest state of one transactional id, and the record that holds it."""
+    """The newest state of one transactional id, and the record that holds it; `log_dirs` are those whose copies do."""
 
     transactional_id: str
     value: TransactionValue
     offset: int
+    log_dirs: frozenset[str] = frozenset()
 
 
 class ExpiredTransactionalId(JsonRecord, frozen=True):

@@ -66,6 +66,16 @@ class LogCut(Struct, frozen=True):
     followed: int | None = None
 
 
+class RefusedSequence(Struct, frozen=True):
+    """A leader refused a producer's batch, at `at_ms`, because its log lacked `missing` sequences in front of it."""
+
+    broker: str
+    producer_id: int
+    missing: int
+    at_ms: int | None
+    event: EventEvidence
+
+
 class LogRemoval(Struct, frozen=True):
     """A broker removed its whole log: its topic was deleted, or the replica moved. `end_offset` is its end before (exclusive).
 
@@ -107,6 +117,7 @@ class LeaderHistory(Struct):
     """The brokers whose lines say that they made the log for the first time."""
     seen_by: set[str] = field(default_factory=set)
     """The brokers with lines about a log of the partition."""
+    refused: list[RefusedSequence] = field(default_factory=list)
     removals: list[LogRemoval] = field(default_factory=list)
     deletions: list[SegmentDeletion] = field(default_factory=list)
     keyless: list[tuple[str, int, EventEvidence]] = field(default_factory=list)
@@ -127,7 +138,8 @@ class CutRecords(Struct, frozen=True, kw_only=True):
     id. `records_lost_at_least` and `records_lost_at_most` (None: not known) follow from that. `raised_epochs` counts the
     producers that raised their epochs there. `unknown` names the evidence that is not there. `partition_read`: the partition's
     log is among the inputs. `back_with_less` are those of `brokers` that started with less than they had had.
-    `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut. `has_followers`: lines show that a broker followed another.
+    `began_ms` is when the leader epoch began, `cut_ms` the first time of a cut. `has_followers`: lines name
+    replicas that have not followed the new leader yet.
     """
 
     topic: str

@@ -9,6 +9,7 @@ from kaudit.model.impact import NO_IMPACT, Impact
 _Place = tuple[object, ...]
 _Bounds = tuple[int, int | None]
 """Records lost, or written twice: at least, and at most (None: not known)."""
+_NO_CHANGE: _Place = (-1,)
 
 
 def total_impact(findings: Iterable[Finding]) -> Impact:
@@ -126,11 +127,26 @@ def _lost(cluster: Sequence[Finding]) -> _Bounds:
     Sequences of two producers are different records. Missing offsets may have held those records, or others.
     """
     producers: list[_Bounds] = []
-    offsets: list[_Bounds] = []
+    offsets: _Bounds = 0, 0
     for group in _grouped(cluster, _producer):
-        (offsets if group[0].producer_id is None else producers).append(_lost_once(group))
-    _, most = _added([*producers, *offsets])
-    return max(_added(producers)[0], _added(offsets)[0]), most
+        if group[0].producer_id is None:
+            offsets = _lost_of_changes(group)
+        else:
+            producers.append(_lost_once(group))
+    _, most = _added([*producers, offsets])
+    return max(_added(producers)[0], offsets[0]), most
+
+
+def _lost_of_changes(findings: Sequence[Finding]) -> _Bounds:
+    """Bound the loss at overlapping offsets: what was cut off there when one leader epoch began is not what was when another did."""
+    changes = [
+        _lost_once(group) for group in _grouped(findings, _leader_epoch) if _leader_epoch(group[0]) != _NO_CHANGE
+    ]
+    if len(changes) < 2:
+        return _lost_once(findings)
+    others = [finding for finding in findings if _leader_epoch(finding) == _NO_CHANGE]
+    cut, other = _added(changes), _lost_once(others) if others else (0, 0)
+    return max(cut[0], other[0]), _added([cut, other])[1]
 
 
 def _lost_once(findings: Sequence[Finding]) -> _Bounds:
@@ -198,6 +214,10 @@ def _replica(finding: Finding) -> _Place:
 
 def _producer(finding: Finding) -> _Place:
     return (-1 if finding.producer_id is None else finding.producer_id,)
+
+
+def _leader_epoch(finding: Finding) -> _Place:
+    return (finding.evidence.leader_epoch or -1,)
 
 
 def _added(bounds: Sequence[_Bounds]) -> _Bounds:

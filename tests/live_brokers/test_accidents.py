@@ -108,3 +108,11 @@ def test_who_leads_is_what_the_controller_says(tmp_path):
     for directory in place.glob("b*/__cluster_metadata-0"):
         shutil.rmtree(directory)
     assert lost(kaudit.scan(place)) == lost(diff(*brokers).scan) == []  # a follower that lags looks the same
+
+
+def test_the_clock_is_known_of_a_broker_whose_former_registration_left_the_replicas_in_sync():
+    """Its broker epoch is the offset of the record in front of its registration's, which takes the former out (ClusterControlManager.registerBroker)."""
+    summary = kaudit.scan(recorded("snapshots-restored") / "restored").log_events
+    assert summary is not None
+    assert {clock.broker_id for clock in summary.clocks} == {1, 2, 4}
+    assert [log.broker_id for log in summary.unaligned] == [None]  # that of a client

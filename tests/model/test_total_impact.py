@@ -1,10 +1,17 @@
 """What findings of one cause cost together."""
 
+from msgspec.structs import replace
+
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Confidence, Finding, Severity
 from kaudit.model.impact import Impact
 from kaudit.model.total_impact import total_impact
 
 NOON = 1_700_000_000_000
+
+
+class LeaderEpochEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
+    leader_epoch: int
 
 
 def found(first, last, *, partition=0, replica="1", producer_id=None, code="KA007", **impact):
@@ -50,6 +57,17 @@ def test_missing_offsets_that_two_checks_report_are_lost_once():
     assert bounds(lost(10, 14, 0, 5), lost(10, 14, 2, 5, code="KA001")) == (2, 5)
     assert bounds(lost(10, 14, 0, 5), lost(12, 19, 0, 8)) == (0, 10)  # offsets 10..19
     assert bounds(lost(10, 14, 0, 5), lost(15, 19, 3, 5)) == (3, 10)
+
+
+def test_what_was_cut_off_when_two_leader_epochs_began_are_different_records_at_the_same_offsets():
+    first, second = (
+        replace(lost(*offsets, least, most, code="KA612"), evidence=LeaderEpochEvidence(leader_epoch=epoch))
+        for epoch, offsets, least, most in ((1, (180, 249), 50, 70), (2, (230, 274), 25, 45))
+    )
+    assert bounds(first, second) == (75, 115)
+    # one that is not about a leader epoch may be about either
+    assert bounds(first, second, lost(230, 274, 30, 30)) == (75, 145)
+    assert bounds(first, lost(180, 249, 60, 70)) == (60, 70)
 
 
 def test_a_range_that_lost_more_records_than_its_offsets_is_not_capped_by_them():

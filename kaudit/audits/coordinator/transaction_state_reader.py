@@ -86,7 +86,7 @@ class CoordinatorReader:
                     complete
                     and transaction_state.coordinator_partition(record.transactional_id, count) == directory.partition
                 )
-                self._take(current, record, offset, wanted)
+                self._take(current, record, offset, wanted, directory.log_dir)
         self.history.leave()
         self.expired.leave()
         for entry in current.values():
@@ -118,13 +118,18 @@ class CoordinatorReader:
 
     @staticmethod
     def _take(
-        current: dict[str, CoordinatorEntry | None], record: TransactionRecord, offset: int, wanted: frozenset[int]
+        current: dict[str, CoordinatorEntry | None],
+        record: TransactionRecord,
+        offset: int,
+        wanted: frozenset[int],
+        log_dir: str,
     ) -> None:
         name = record.transactional_id
         if record.value is not None and record.value.producer_id in wanted:
             before = current.get(name)
             if before is None or record.value.last_update_timestamp >= before.value.last_update_timestamp:
-                current[name] = CoordinatorEntry(name, record.value, offset)
+                others = before.log_dirs if before is not None and before.value == record.value else frozenset()
+                current[name] = CoordinatorEntry(name, record.value, offset, others | {log_dir})
         elif name in current:
             current[name] = None  # the id has moved to another producer id, or was removed
 

@@ -3,7 +3,8 @@
 Sources: GroupCoordinator and GroupMetadataManager (a group's state_timestamp is the moment of "Stabilized"; its record is
 written when the leader's assignment came, or when the group became empty), TransactionCoordinator.handleInitProducerId (its
 line follows the record), GroupMetadataManager of 4.0 and later (a group's epoch and its record are of one request), KafkaRaftClient.onBecomeLeader (the first batch of an epoch is the leader's own),
-BrokerLifecycleManager (a broker epoch is the offset of its RegisterBrokerRecord).
+BrokerLifecycleManager (a broker epoch is the offset of its RegisterBrokerRecord, or of the first
+of the records with which its former incarnation leaves: ClusterControlManager.registerBroker).
 """
 
 import re
@@ -156,9 +157,9 @@ class RecordTimes(Struct):
             with suppress(WireError):
                 for record in read_records(batch.data):
                     with suppress(WireError):
-                        read(record.key, record.value, record.offset, record.timestamp)
+                        read(record.key, record.value, range(batch.base_offset, record.offset + 1), record.timestamp)
 
-    def _group(self, key: bytes | None, value: bytes | None, _: int, timestamp: int) -> None:
+    def _group(self, key: bytes | None, value: bytes | None, _: range, timestamp: int) -> None:
         if key is None or key[:2] not in _GROUP_KEYS:
             return
         record = parse_keyed_record(GROUPS, key, value)
@@ -175,7 +176,7 @@ class RecordTimes(Struct):
         self._note((_KIND.GROUP_ASSIGNED, group, generation), timestamp)
         self._note((_KIND.GROUP_STABILIZED, group, generation), _number(content.get("currentStateTimestamp", -1)))
 
-    def _transaction(self, key: bytes | None, value: bytes | None, _: int, __: int) -> None:
+    def _transaction(self, key: bytes | None, value: bytes | None, _: range, __: int) -> None:
         if value is None or value[_STATUS_AT : _STATUS_AT + 1] != b"\0":  # most records are of transactions
             return
         record = parse_transaction_record(key, value)
@@ -183,7 +184,8 @@ class RecordTimes(Struct):
             key_of = _given(record.transactional_id, record.value.producer_id, record.value.producer_epoch)
             self._note(key_of, record.value.last_update_timestamp)
 
-    def _metadata(self, _: bytes | None, value: bytes | None, offset: int, timestamp: int) -> None:
+    def _metadata(self, _: bytes | None, value: bytes | None, offsets: range, timestamp: int) -> None:
+        """Take a record of the controller; `offsets` are those of its batch up to its own."""
         if value is None or value[1:2] not in _METADATA_TYPES:
             return
         record = parse_framed_record(CLUSTER_METADATA, value)
@@ -194,9 +196,9 @@ class RecordTimes(Struct):
             self._note((_KIND.STARTED, _number(content["id"]), _number(content["epoch"])), timestamp)
         elif record.name == "BrokerRegistrationChangeRecord" and content["fenced"] == _UNFENCES:
             self._note((_KIND.STARTED, _number(content["brokerId"]), _number(content["brokerEpoch"])), timestamp)
-        elif record.name == "RegisterBrokerRecord" and content["brokerEpoch"] == offset:
-            self._note((_KIND.BROKER_REGISTERED, _number(content["brokerId"]), offset), timestamp)
-            self.incarnations[offset] = str(content["incarnationId"])
+        elif record.name == "RegisterBrokerRecord" and (epoch := _number(content["brokerEpoch"])) in offsets:
+            self._note((_KIND.BROKER_REGISTERED, _number(content["brokerId"]), epoch), timestamp)
+            self.incarnations[epoch] = str(content["incarnationId"])
 
     def _note(self, key: _Key, timestamp: int) -> None:
         if key in self.asked and timestamp > 0:
@@ -226,7 +228,7 @@ class RecordTimes(Struct):
         return [one for one in found if not foreign or one.source not in _OF_CONTROLLER], foreign
 
     def _is_foreign(self, line: RecordLine) -> bool:
-        """Whether the offset that a broker epoch is, is not that of this process's registration."""
+        """Whether another registration than this process's, or none, has its broker epoch."""
         if line.key[0] is not _KIND.BROKER_REGISTERED or line.key[-1] not in self._extent:
             return False
         epoch = int(line.key[-1])

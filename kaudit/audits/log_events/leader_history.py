@@ -17,6 +17,7 @@ from kaudit.model.record_loss import (
     LeaderStart,
     LogCut,
     LogRemoval,
+    RefusedSequence,
     SegmentDeletion,
 )
 
@@ -146,13 +147,23 @@ class _Replica(Struct):
         self.history.removals.append(LogRemoval(self.broker, end, is_exact, self.shown.time(event), lines))
         self.end, self.is_exact, self.stated_by, self.cut = None, False, None, None
 
+    def _refused(self, event: LogEvent, _: int) -> None:
+        first, last, producer_id = event.base_sequence, event.last_sequence, event.producer_id
+        if first is not None and last is not None and producer_id is not None and first > last + 1:
+            at, shown = self.shown.time(event), self.shown.evidence(event)
+            self.history.refused.append(RefusedSequence(self.broker, producer_id, first - last - 1, at, shown))
+
     def _at_offset(self, event: LogEvent, offset: int) -> None:
         self.history.seen_by.add(self.broker)
         kind = event.event
-        if kind is _Kind.TRUNCATED:
-            self._truncated(event, offset)
-        elif kind is _Kind.CORRUPTION:
-            self._damaged(event, offset)
+        take = {
+            _Kind.TRUNCATED: self._truncated,
+            _Kind.CORRUPTION: self._damaged,
+            _Kind.OUT_OF_ORDER_SEQUENCE: self._refused,
+            _Kind.SEGMENT_EXPIRED: self._expired,
+        }.get(kind)
+        if take is not None:
+            take(event, offset)
         elif kind in _AT_LEAST:
             # a log that is truncated gets a snapshot at its new end
             if self.cut is None or offset > (self.end or 0):
@@ -161,8 +172,6 @@ class _Replica(Struct):
             self._shorter(event, offset)
         elif kind is _Kind.LOG_START_OFFSET_MOVED:
             self.history.log_starts.append(offset)
-        elif kind is _Kind.SEGMENT_EXPIRED:
-            self._expired(event, offset)
         elif kind is _Kind.BECAME_LEADER and event.leader_epoch is not None:
             self._ends_at(offset, event, is_exact=False)
             self.history.leaders.append(

@@ -6,13 +6,13 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG, NO_TIMESTAMP
-from kaudit.model.evidence_parts import ShownEvents
+from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.leader_epochs import NO_LEADER, log_end_of, unheard
-from kaudit.model.record_loss import CutBy, CutRecords, LeaderHistory, LeaderStart, LogCut
+from kaudit.model.record_loss import CutBy, CutRecords, LeaderHistory, LeaderStart, LogCut, RefusedSequence
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.log_tail import batches_from, producers_records
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory
@@ -42,11 +42,17 @@ class KnownLog(Struct, frozen=True):
     leaders: Mapping[int, int] = {}
 
 
-class _SentAgain(Struct):
-    """How many records may have been sent again: one batch of each producer id, and those of producers without one."""
+class _Since(Struct):
+    """What producers sent since the change: records that may be those cut off again, one batch of each producer id and those of producers without one.
+
+    `refused` are records that were acknowledged before it: they were missing in front of batches that their producers then sent
+    again under another epoch. `events` are the lines that refuse them.
+    """
 
     idempotent: int = 0
     others: int = 0
+    refused: int = 0
+    events: list[EventEvidence] = field(default_factory=list)
 
 
 def cut_records(history: LeaderHistory, log: KnownLog | None, open_source: OpenSource) -> list[CutRecords]:
@@ -134,6 +140,9 @@ def _at(entry: tuple[tuple[int, int | None], object]) -> int:
 
 def _lost_from(cut: LogCut, history: LeaderHistory, log: KnownLog | None) -> tuple[int, int | None] | None:
     """Return where, from the cut on, a newer leader began, and its epoch; None where nothing shows that one did."""
+    followed = _cut_further(cut, history)
+    if followed is not None:
+        return _lost_from(followed, history, log)
     if log is not None and log.log_start <= cut.offset:
         for offset, epoch in log.starts:
             if offset >= cut.offset and epoch > 0:  # a log that begins with leader epoch 0 was there before any change
@@ -147,6 +156,14 @@ def _lost_from(cut: LogCut, history: LeaderHistory, log: KnownLog | None) -> tup
         first = min(leaders, key=lambda leader: (leader.offset, leader.leader_epoch))
         return first.offset, first.leader_epoch
     return None if cut.by is CutBy.FOLLOWING else (cut.offset, None)
+
+
+def _cut_further(cut: LogCut, history: LeaderHistory) -> LogCut | None:
+    """Return the cut by which a broker that had found less when it started cut off still more to follow its leader; None where none did."""
+    if cut.by is not CutBy.LOADED:
+        return None
+    later = (each for each in history.cuts[history.cuts.index(cut) + 1 :] if each.broker == cut.broker)
+    return next((each for each in later if each.by is not CutBy.LOADED and each.offset < cut.offset), None)
 
 
 def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
@@ -164,17 +181,15 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
     began = _began(history, epoch)
     bumps = 0 if log is None or epoch is None else log.bumps.get(epoch, 0)
     unclean = any(own in (None, epoch) for own in history.unclean)
-    shown = [*(leader.event for leader in leaders[:1]), *(event for cut in cuts for event in cut.events)]
     count = None if end is None else end - first
-    known = max([1, *(at - first for at in (*ends, *marks) if at is not None)])
-    again = _SentAgain()
-    if log is not None:
-        again = _sent_again(log, (first, epoch), known, began, open_source)
+    known = max([int(bool(cuts)), *(at - first for at in (*ends, *marks) if at is not None)])
+    again = _Since() if log is None else _sent_since(log, (first, epoch), known, began, history.refused, open_source)
+    shown = [*(leader.event for leader in leaders[:1]), *(event for cut in cuts for event in cut.events), *again.events]
     unacknowledged = (bool(cuts) and all(cut.nothing_committed for cut in cuts)) or (
         count is not None and again.idempotent >= count
     )
-    nothing = not bumps and not unclean and _all_sent_again(history, leaders, log, unacknowledged=unacknowledged)
-    least = max(known - again.idempotent - again.others, 0) if log is not None else 0
+    nothing = not bumps and not unclean and _all_sent_again(history, leaders, cuts, log, unacknowledged=unacknowledged)
+    least = 0 if log is None else max(known - again.idempotent - again.others, again.refused)
     others = _led_by_others(first, epoch, cuts, history, log)
     return CutRecords(
         topic=history.topic,
@@ -199,8 +214,15 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
             *_unknown(log, end, leaders, 0 if nothing else again.others, is_cut=bool(cuts)),
             *([] if nothing else others[-1:]),
         ],
-        has_followers=bool(history.followers),
+        has_followers=bool(_to_follow(history, epoch) - {cut.broker for cut in cuts}),
     )
+
+
+def _to_follow(history: LeaderHistory, epoch: int | None) -> set[str]:
+    """Return the brokers that lines name as followers, or as leaders of followers, and that have not followed a leader of this leader epoch."""
+    named = {f"broker {each.leader}" for each in history.followers if each.leader not in (None, NO_LEADER)}
+    followed = {each.broker for each in history.followers if epoch is not None and each.leader_epoch >= epoch}
+    return named.union(each.broker for each in history.followers) - followed
 
 
 def _led_by_others(
@@ -234,13 +256,22 @@ def _began(history: LeaderHistory, epoch: int | None) -> int | None:
 
 
 def _all_sent_again(
-    history: LeaderHistory, leaders: Sequence[LeaderStart], log: KnownLog | None, *, unacknowledged: bool
+    history: LeaderHistory,
+    leaders: Sequence[LeaderStart],
+    cuts: Sequence[LogCut],
+    log: KnownLog | None,
+    *,
+    unacknowledged: bool,
 ) -> bool:
     """Whether all that was cut off had not been acknowledged: idempotent producers and coordinators wait for all replicas in sync.
 
-    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them.
+    They send it again, with the same sequences. A leader that was in sync has all that was acknowledged to them, unless it lost
+    the end of its own log since.
     `unacknowledged`: so shows the high watermark, or what they sent first after the change is no less than what was cut off.
     """
+    short = {cut.broker for cut in cuts if cut.by is CutBy.LOADED}
+    if any(leader.broker in short for leader in leaders):
+        return False
     clean = any(leader.states_recovery for leader in leaders)
     if history.topic in INTERNAL_TOPICS:
         return clean or unacknowledged
@@ -260,9 +291,14 @@ def _unknown(
         yield "the logs of producers without producer ids: which of these records they sent again"
 
 
-def _sent_again(
-    log: KnownLog, change: tuple[int, int | None], most: int, began_ms: int | None, open_source: OpenSource
-) -> _SentAgain:
+def _sent_since(  # noqa: PLR0913, PLR0917 - independent inputs
+    log: KnownLog,
+    change: tuple[int, int | None],
+    most: int,
+    began_ms: int | None,
+    refusals: Sequence[RefusedSequence],
+    open_source: OpenSource,
+) -> _Since:
     """Count the records that may be among those cut off, up to `most`, from the beginning of a leader epoch on: retries keep their timestamps.
 
     `change` is the first offset that was cut off, and that epoch.
@@ -273,27 +309,50 @@ def _sent_again(
     """
     cut, epoch = change
     first = max([cut, *(offset for offset, own in log.starts if own == epoch)])
-    found = _SentAgain()
+    latest = None if began_ms is None else began_ms + _CLOCKS_DIFFER_MS
+    missing = _missing(refusals, began_ms)
+    found = _Since()
     seen: set[int] = set()
     read = 0
-    latest = None if began_ms is None else began_ms + _CLOCKS_DIFFER_MS
-    for batches in batches_from(log.directory, open_source, first):
+    last_before = 0
+    for batches in batches_from(log.directory, open_source, max(first - 1, 0)):
         counts = producers_records(batches)
         own = batches["base_offset"] >= first
+        last_before = max([last_before, *batches["max_timestamp"][~own].tolist()])
         old = own & (counts > 0) & _made_before(batches, latest)
         ids = batches["producer_id"]
         found.others += int(counts[old & (ids < 0)].sum())
         for place in np.flatnonzero(own & (counts > 0) & (ids >= 0)).tolist():
             producer_id = int(ids[place])
-            if producer_id not in seen:
-                seen.add(producer_id)
-                found.idempotent += int(counts[place]) if old[place] else 0
+            if producer_id in seen:
+                continue
+            seen.add(producer_id)
+            refusal = missing.get(producer_id)
+            if refusal is not None and batches["base_sequence"][place] == 0 and _nothing_given_up(refusal, last_before):
+                found.refused += refusal.missing
+                found.events.append(refusal.event)
+            elif old[place]:
+                found.idempotent += int(counts[place])
         read += len(batches)
-        if found.idempotent + found.others >= most or read > MAX_READ:
+        if read > MAX_READ or (found.idempotent + found.others >= most and missing.keys() <= seen):
             break
         if latest is not None and (batches["base_timestamp"] > latest + _RETRIED_FOR_MS).all():
             break
     return found
+
+
+def _missing(refusals: Iterable[RefusedSequence], began_ms: int | None) -> Mapping[int, RefusedSequence]:
+    """Return of each producer id the refusal since then in front of which the least was missing: later batches in flight are refused too."""
+    since = (each for each in refusals if began_ms is None or each.at_ms is None or each.at_ms >= began_ms)
+    return {each.producer_id: each for each in sorted(since, key=lambda each: -each.missing)}
+
+
+def _nothing_given_up(refusal: RefusedSequence, last_before: int) -> bool:
+    """Whether what is missing was acknowledged: a producer that sends again under another epoch what is refused had an answer for all before.
+
+    Unless it gave them up, which takes it delivery.timeout.ms (TransactionManager.canRetry, Sender.sendProducerData).
+    """
+    return refusal.at_ms is not None and refusal.at_ms <= last_before + _RETRIED_FOR_MS
 
 
 def _made_before(batches: Batches, latest: int | None) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":

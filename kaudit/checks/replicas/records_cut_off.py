@@ -116,7 +116,8 @@ def _lacking(found: CutRecords) -> str:
 
 def _offsets(found: CutRecords) -> str:
     if found.end_offset is None:
-        return f"the end of its log from offset {found.first_offset} on"
+        logs = "its log" if len(found.brokers) == 1 else "their logs"
+        return f"the end of {logs} from offset {found.first_offset} on"
     count = counted(found.end_offset - found.first_offset, "offset")
     return f"offsets {found.first_offset}..{found.end_offset - 1} ({count})"
 
@@ -142,7 +143,8 @@ def _cautions(context: Context, found: CutRecords) -> Sequence[Caution]:
     is_over = not found.brokers or list(found.brokers) != list(found.back_with_less)
     if found.records_lost_at_most == 0 or is_over or not found.has_followers:
         return ()
-    reason = f"records that {listed(found.back_with_less)} lacks are cut off when they follow it"
+    lack = "lacks" if len(found.back_with_less) == 1 else "lack"
+    reason = f"records that {listed(found.back_with_less)} {lack} are cut off when they follow it"
     return (Caution(Act.RESTART, f"any other replica of {context.name}", reason),)
 
 

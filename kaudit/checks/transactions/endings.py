@@ -183,7 +183,7 @@ def _commit(context: Context, unfinished: Unfinished) -> Commit:
         return Commit(NOT_ACKNOWLEDGED, "its coordinator has decided nothing: nobody was told that it is committed")
     if entry is not None and standing is TransactionStanding.DECIDED:
         at = time_text(entry.value.last_update_timestamp)
-        if entry.value.status is TransactionStatus.PREPARE_ABORT:
+        if entry.value.status in (TransactionStatus.PREPARE_ABORT, TransactionStatus.COMPLETE_ABORT):
             return Commit(NOT_ACKNOWLEDGED, f"its coordinator decided ABORT at {at}")
         return Commit(DECIDED, f"its coordinator decided COMMIT at {at}, and its producer may have been told so")
     decision = _decision(context, unfinished)

@@ -13,6 +13,7 @@ from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT, VERIFIED
 from kaudit.checks.texts import counted, duration
 from kaudit.checks.transactions.endings import Ending, commands, ending_of, remarks, states_begun_later
 from kaudit.checks.transactions.unfinished import (
+    MARKERS_MS,
     Unfinished,
     held_back_from,
     is_overdue,
@@ -213,8 +214,6 @@ _OPEN_EXPLANATIONS = (
 _JUST_DECIDED_EXPLANATIONS = (
     Explanation("its marker was on the way when the log was copied, or when the brokers stopped", innocent=True),
 )
-_MARKERS_MS = 10_000
-"""A coordinator sends the markers as soon as it has decided (TransactionMarkerChannelManager): later the partition's leader is away."""
 
 
 @_open_check(
@@ -261,7 +260,7 @@ def _state(context: Context, unfinished: Unfinished) -> tuple[Severity, str, Seq
     value = verdict.entry.value
     if verdict.standing is TransactionStanding.DECIDED:
         state = "decided by its coordinator, but its marker is not in this log yet"
-        if context.clock.has_passed(_MARKERS_MS, value.last_update_timestamp):
+        if context.clock.has_passed(MARKERS_MS, value.last_update_timestamp):
             return Severity.WARNING, state, _OPEN_EXPLANATIONS
         return Severity.NOTE, state, _JUST_DECIDED_EXPLANATIONS
     if is_overdue(context, unfinished):

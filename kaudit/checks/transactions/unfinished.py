@@ -3,14 +3,19 @@
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.model.audit_clock import Idleness
-from kaudit.model.coordinator import CoordinatorAnswer, TransactionStanding
+from kaudit.model.coordinator import CoordinatorAnswer, TransactionStanding, TransactionStatus
 from kaudit.model.finding import Confidence
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.transactions import OpenTransaction
+
+MARKERS_MS = 10_000
+"""A coordinator sends the markers as soon as it has decided (TransactionMarkerChannelManager): later the partition's leader is away."""
+_COMPLETE = frozenset({TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT})
 
 
 class Unfinished(Struct, frozen=True):
@@ -38,6 +43,8 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
         verdict = context.coordinator.standing(
             transaction.producer_id, transaction.producer_epoch, context.topic, context.partition
         )
+        if _has_just_ended(context, transaction, verdict):
+            verdict = replace(verdict, standing=TransactionStanding.DECIDED)
         is_decided = verdict.entry is not None and verdict.standing is TransactionStanding.DECIDED
         decided_ms = verdict.entry.value.last_update_timestamp if verdict.entry is not None and is_decided else -1
         idle = context.clock.idleness(transaction, decided_ms)
@@ -47,6 +54,25 @@ def unfinished_transactions(context: Context, evidence: Evidence) -> Iterator[Un
         elif verdict.standing is TransactionStanding.UNKNOWN and idle.is_too_long:
             hangs = Confidence.LIKELY
         yield Unfinished(transaction, oldest, verdict, hangs, idle)
+
+
+def _has_just_ended(context: Context, transaction: OpenTransaction, verdict: CoordinatorAnswer) -> bool:
+    """Whether its coordinator ended it while the brokers' logs were copied, this one's first.
+
+    What was written after that is no part of it, and the last marker here is of a transaction before.
+    """
+    entry = verdict.entry
+    if (
+        entry is None
+        or entry.value.status not in _COMPLETE
+        or context.log_dir in (entry.log_dirs or (context.log_dir,))
+    ):
+        return False
+    value = entry.value
+    own = value.producer_epoch in (transaction.producer_epoch, transaction.producer_epoch + 1)
+    follows = transaction.marker_timestamp < value.start_timestamp <= value.last_update_timestamp
+    within = transaction.first_timestamp <= value.last_update_timestamp
+    return own and follows and within and not context.clock.has_passed(MARKERS_MS, value.last_update_timestamp)
 
 
 def transaction_text(transaction: OpenTransaction) -> str:

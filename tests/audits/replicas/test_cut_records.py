@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kaudit.audits.replicas.cut_records import KnownLog, changes_without_loss, cut_records
 from kaudit.audits.replicas.partition_leaders import leaders_by_epoch
 from kaudit.model.evidence_parts import EventEvidence
-from kaudit.model.record_loss import CutBy, FollowerStart, LeaderHistory, LeaderStart, LogCut
+from kaudit.model.record_loss import CutBy, FollowerStart, LeaderHistory, LeaderStart, LogCut, RefusedSequence
 from kaudit.source.discover import discover
 from kaudit.source.layout import CLUSTER_METADATA
 from kaudit.source.schemes import open_segment
@@ -137,6 +137,51 @@ def test_a_log_recovered_up_to_damaged_bytes_lost_something_only_where_its_broke
     damaged = log_cut(end=None, by=CutBy.LOADED)
     cuts = cut_records(histories([damaged]), known(tmp_path, (idempotent(10, 4), OLD), epochs=epochs), open_segment)
     assert [(each.first_offset, each.records_lost_at_most) for each in cuts] == found
+
+
+def test_a_leader_that_lost_its_own_end_lacks_what_was_acknowledged(tmp_path):
+    """It was in sync: else nothing of idempotent producers would be lost. One batch of ten records was sent again perhaps."""
+    log = known(tmp_path, (idempotent(10, 10), OLD), epochs=((0, 0), (10, 1)))
+    damaged = log_cut(end=None, by=CutBy.LOADED, broker="broker 2")
+    assert bounds(histories([log_cut()], [leader()]), log) == (0, 0)
+    assert bounds(histories([damaged, log_cut()], [leader()]), log) == (10, None)
+
+
+def test_what_a_broker_found_less_and_then_cut_off_is_one_loss(tmp_path):
+    """Broker 1 recovers its log up to 30, and then follows a leader that began at 10."""
+    log = known(tmp_path, (idempotent(10, 4), NEW))
+    found_less = log_cut(offset=30, end=None, by=CutBy.LOADED)
+    (found,) = cut_records(histories([found_less, log_cut()], [leader(broker="broker 3")]), log, open_segment)
+    assert (found.first_offset, found.leader_epoch, found.back_with_less) == (10, 1, ["broker 1"])
+
+
+@pytest.mark.parametrize(
+    ("sequence", "epoch", "refused", "lost"),
+    [
+        pytest.param(0, 1, {7: (40, 50)}, 40, id="fewest-are-missing-of-the-first-in-flight"),
+        pytest.param(0, 1, {8: (40,)}, 0, id="another-producer"),
+        pytest.param(10, 0, {7: (40,)}, 0, id="sent-again-in-order"),
+        pytest.param(0, 1, {}, 0, id="not-refused"),
+    ],
+)
+def test_sequences_that_a_new_leader_lacks_were_acknowledged(tmp_path, sequence, epoch, refused, lost):
+    log = known(tmp_path, (idempotent(sequence, 4, epoch=epoch), NEW))
+    history = histories([], [leader()], unclean=[1])
+    history.refused += [
+        RefusedSequence("broker 2", producer_id, missing, BEGAN + 10, LINE)
+        for producer_id, counts in refused.items()
+        for missing in counts
+    ]
+    assert bounds(history, log) == (lost, None)
+
+
+@pytest.mark.parametrize(("late_ms", "lost"), [(50_000, 40), (70_000, 0)])
+def test_a_producer_that_waited_for_too_long_may_have_given_them_up(tmp_path, late_ms, lost):
+    """The last record before is from a minute before the new leader began; delivery.timeout.ms is two."""
+    log = known(tmp_path, (idempotent(0, 4, epoch=1), NEW))
+    history = histories([], [leader()], unclean=[1])
+    history.refused.append(RefusedSequence("broker 2", 7, 40, BEGAN + late_ms, LINE))
+    assert bounds(history, log) == (lost, None)
 
 
 def test_a_cut_below_the_new_leaders_beginning_counts_from_there(tmp_path):

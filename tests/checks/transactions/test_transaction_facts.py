@@ -204,6 +204,26 @@ def test_durations_in_the_largest_unit_of_which_there_are_two(milliseconds, text
 
 
 @pytest.mark.parametrize(
+    ("log_dirs", "now", "fields", "hangs"),
+    [
+        pytest.param({"/other"}, AT + 10_004, {}, False, id="copied-before-it-ended"),
+        pytest.param({"/other"}, AT + 10_005, {}, True, id="too-long-ago"),
+        pytest.param({"/other", "/logs"}, AT + 9, {}, True, id="this-copy-knows-of-the-end"),
+        pytest.param({"/other"}, AT + 9, {"first_timestamp": AT + 6}, True, id="written-after-the-end"),
+        pytest.param({"/other"}, AT + 9, {"marker_timestamp": AT}, True, id="its-marker-is-here"),
+    ],
+)
+def test_logs_of_two_brokers_that_are_copied_while_a_transaction_ends(log_dirs, now, fields, hangs):
+    here = context(state(TransactionStatus.COMPLETE_ABORT), now=now)
+    entry = replace(here.coordinator.entries[7], log_dirs=frozenset(log_dirs))
+    here = replace(here, coordinator=replace(here.coordinator, entries={7: entry}))
+    found = reported(hanging_transaction if hangs else open_transaction, opened(**fields), context=here)
+    assert [each.severity.value for each in found] == ["error" if hangs else "note"]
+    if not hangs:
+        assert found[0].evidence["commit_acknowledged"] == "no"
+
+
+@pytest.mark.parametrize(
     ("value", "idle_ms", "hangs"),
     [
         (None, 20 * MINUTE, "likely"),

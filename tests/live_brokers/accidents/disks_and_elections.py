@@ -6,6 +6,7 @@ import time
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.live_brokers.accidents.healthy import writing
+from tests.live_brokers.accidents.losses import FETCH_WAIT_SECONDS
 from tests.live_brokers.accidents.stage import JAVA, RECORD_BYTES, Stage, Writer
 
 
@@ -132,3 +133,89 @@ def compacted_without_keys(stage: Stage) -> None:
     writer.write("metrics", "~late", range(20))
     time.sleep(2)
     stage.moment("cleaned")
+
+
+def two_tails(stage: Stage) -> None:
+    """Of three replicas the leader acknowledges alone (acks=1) and is killed, the second does likewise; they come back in the other order and truncate."""
+    stage.topic("fares", (1, 2, 3))
+    fast = stage.writer("confluent-kafka", "fast", acks="1", linger_ms=5, message_timeout_ms=60000)
+    safe = stage.writer(JAVA, "safe", acks="all", linger_ms=5)
+    fast.write("fares", "f", range(120))
+    safe.write("fares", "s", range(60))
+    _acknowledge_alone(stage, fast, "g", 70, leader=1, others=(2, 3))
+    second = stage.led("fares", lambda led: led.leader in (2, 3)).leader
+    third = 5 - second
+    stage.led("fares", lambda led: set(led.in_sync) == {2, 3})
+    safe.write("fares", "s", range(60, 90))
+    fast.write("fares", "i", range(20))
+    _acknowledge_alone(stage, fast, "h", 45, leader=second, others=(third,))
+    stage.led("fares", lambda led: led.leader == third)
+    safe.write("fares", "s", range(90, 120))
+    stage.moment("third-leads")
+    stage.brokers[second].start()
+    stage.led("fares", lambda led: set(led.in_sync) == {2, 3})
+    safe.write("fares", "s", range(120, 130))
+    stage.moment("second-back")
+    stage.brokers[1].start()
+    stage.led("fares", lambda led: set(led.in_sync) == {1, 2, 3})
+    stage.moment("all-back")
+
+
+def _acknowledge_alone(
+    stage: Stage, writer: Writer, prefix: str, count: int, *, leader: int, others: tuple[int, ...]
+) -> None:
+    for node in others:
+        stage.brokers[node].pause()
+    time.sleep(FETCH_WAIT_SECONDS)
+    writer.write("fares", prefix, range(count))
+    stage.brokers[leader].kill()
+    for node in others:
+        stage.brokers[node].resume()
+
+
+def power_everywhere(stage: Stage) -> None:
+    """Both brokers of a partition lose power, each what its page cache held; the one that lost more is the last in sync, starts first and leads."""
+    stage.topic("votes", (1, 2), min_insync_replicas=1)
+    writer = stage.writer("aiokafka", "votes", acks="all", enable_idempotence="true")
+    writer.write("votes", "a", range(240))
+    for node in (1, 2):
+        stage.brokers[node].kill()
+    writer.kill()
+    (last,) = stage.led("votes", lambda led: led.leader == -1 and len(led.in_sync) == 1).in_sync
+    for node, parts in ((last, 2), (3 - last, 3)):
+        (segment,) = stage.brokers[node].segments("votes", 0)
+        with segment.open("r+b") as log:
+            log.truncate(segment.stat().st_size * parts // 4)
+        stage.brokers[node].start()
+        stage.led("votes", lambda led: led.leader == last)
+    stage.led("votes", lambda led: set(led.in_sync) == {1, 2})
+    later = stage.writer("kafka-python", "later", acks="all")
+    later.write("votes", "b", range(40))
+    stage.moment("recovered")
+
+
+def snapshots_restored(stage: Stage) -> None:
+    """All disks are put back to snapshots of different times, taken while a producer wrote; the producer, which is idempotent, goes on."""
+    stage.topic("beds", (1, 2), min_insync_replicas=1)
+    writer = stage.writer(JAVA, "beds", acks="all", linger_ms=5, delivery_timeout_ms=20000, request_timeout_ms=3000)
+    writer.write("beds", "a", range(120))
+    for node in (1, 2):
+        broker = stage.brokers[node]
+        broker.pause()
+        shutil.copytree(broker.logs, broker.home / "snapshot")
+        broker.resume()
+        stage.led("beds", lambda led: set(led.in_sync) == {1, 2})
+        writer.write("beds", f"b{node}-", range(60 if node == 1 else 100))
+    for node in (1, 2):
+        broker = stage.brokers[node]
+        broker.kill()
+        shutil.rmtree(broker.logs)
+        (broker.home / "snapshot").rename(broker.logs)
+    for node in (2, 1):
+        stage.brokers[node].start()
+    stage.led("beds", lambda led: set(led.in_sync) == {1, 2})
+    writer.write("beds", "d", range(60))
+    writer.kill()
+    later = stage.writer("kafka-python", "later", acks="all")
+    later.write("beds", "e", range(30))
+    stage.moment("restored")

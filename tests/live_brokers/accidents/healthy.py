@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from tests.live_brokers.accidents.stage import JAVA, Stage, Writer
+from tests.live_brokers.accidents.stage import JAVA, JAVA_4, Stage, Writer
 from tests.live_brokers.cluster import CONTROLLER
 from tests.live_brokers.jars import jars_of
 
@@ -193,3 +193,25 @@ def deleted_records(stage: Stage) -> None:
         stage.brokers[node].start()
         stage.led("mail", lambda led: set(led.in_sync) == {1, 2})
     stage.moment("deleted", healthy=True)
+
+
+def moved_coordinator(stage: Stage) -> None:
+    """The coordinator is killed in the middle of two transactions, and another takes over; all is copied as soon as the second is committed."""
+    stage.topic("bills", (1, 2), min_insync_replicas=1)
+    java = stage.writer(JAVA_4, "bills", transactional_id="billing-1", linger_ms=5)
+    other = stage.writer("confluent-kafka", "other", transactional_id="other-1", linger_ms=5)
+    for writer, prefix in ((java, "a"), (other, "o")):
+        _transaction(writer, "bills", prefix, 40)
+        writer.ask("begin")
+        writer.write("bills", f"{prefix}2-", range(20))
+    killed = stage.led("__transaction_state", lambda led: led.leader != -1).leader
+    stage.brokers[killed].kill()
+    stage.led("bills", lambda led: led.leader == 3 - killed)
+    for writer, prefix in ((java, "a3-"), (other, "o3-")):
+        writer.write("bills", prefix, range(20))
+        assert writer.ask("commit") == "done", writer.errors
+    stage.moment("moved", healthy=True)
+    stage.brokers[killed].start()
+    stage.led("bills", lambda led: set(led.in_sync) == {1, 2})
+    _transaction(java, "bills", "c", 30)
+    stage.moment("back", healthy=True)

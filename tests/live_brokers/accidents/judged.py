@@ -20,6 +20,9 @@ UNKNOWN = {
     **dict.fromkeys(
         ("torn-leader/follower-down", "torn-leader/recovered"), "parts lost"
     ),  # likewise of the leader's, when it was alone
+    # how long the logs were when the power failed, and before the snapshots were put back
+    "power-everywhere/recovered": "votes lost",
+    "snapshots-restored/restored": "beds lost",
     # how long the log of the leader was whose disk is gone
     **dict.fromkeys(("emptied-disk/other-leads", "emptied-disk/recovered"), "rents lost"),
 }
