@@ -113,6 +113,8 @@ class LeaderHistory(Struct):
     cuts: list[LogCut] = field(default_factory=list)
     unclean: list[int | None] = field(default_factory=list)
     """The leader epochs of elections of replicas that were not in sync, None where a line does not name it."""
+    elected: dict[int, int] = field(default_factory=dict)
+    """By leader epoch the id of the broker that controllers say they elected, NO_LEADER of none."""
     created_by: set[str] = field(default_factory=set)
     """The brokers whose lines say that they made the log for the first time."""
     seen_by: set[str] = field(default_factory=set)

@@ -92,7 +92,7 @@ def leaders_if_needed(
     is_cut = history is not None and bool(history.cuts)
     if not is_cut and (compared is None or compared.comparison.relation is not Relation.DIVERGED):
         return {}
-    return who_led(directory, {}, metadata, open_source)
+    return who_led(directory, histories, metadata, open_source)
 
 
 def who_led(
@@ -105,7 +105,8 @@ def who_led(
     history = histories.get((directory.topic, directory.partition))
     named = {} if history is None else {own.leader_epoch: own.broker.removeprefix("broker ") for own in history.leaders}
     recorded = partition_leaders.leaders_by_epoch(metadata, directory.topic_id, directory.partition, open_source)
-    return {**{epoch: int(broker) for epoch, broker in named.items() if broker.isdecimal()}, **recorded}
+    elected = {} if history is None else history.elected
+    return {**elected, **{epoch: int(broker) for epoch, broker in named.items() if broker.isdecimal()}, **recorded}
 
 
 def by_lines_alone(

@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.audits.log_events.placement import by_broker
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.evidence_parts import EventEvidence
+from kaudit.model.leader_epochs import NO_LEADER
 from kaudit.model.record_loss import (
     CutBy,
     FollowerStart,
@@ -29,6 +30,9 @@ _AT_LEAST: Final = (_Kind.SNAPSHOT_WRITTEN, _Kind.LOG_ROLLED)
 _OF_COPIES: Final = frozenset(
     {_Kind.REMOTE_COPY_BEGUN, _Kind.REMOTE_COPIED, _Kind.REMOTE_COPY_FAILED, _Kind.BECAME_FOLLOWER}
 )
+_ELECTIONS: Final = frozenset({_Kind.LEADER_ELECTED, _Kind.UNCLEAN_LEADER_ELECTED})
+_IN_SYNC: Final = re.compile(r"isr=List\(([\d, ]+)\)|,ISR:(\d[\d,]*),")
+"""The replicas in sync that a controller with ZooKeeper writes down with a leader (LeaderAndIsr.toString)."""
 _LOADED: Final = frozenset({"log-loaded", "log-load-old"})
 _SHUT_DOWN: Final = "stopped-zk"
 """The last line of a clean shutdown, after snapshots were written at the ends of all logs."""
@@ -89,6 +93,8 @@ class _Replica(Struct):
     """The leader epoch of the leader that it follows."""
     future_at: int | None = None
     """Where the -future log is truncated by the line before: the line of that log names its disk, as its own log's does."""
+    in_sync: set[int] = field(default_factory=set)
+    """The replicas that its broker, as the controller, wrote down last."""
     failed: bool = False
     """A log directory of its broker failed before it stopped: what was being written then had not been answered."""
 
@@ -100,8 +106,8 @@ class _Replica(Struct):
             self.stopped = False
         elif event.pattern == _OPENS_WITH_MARK:
             self.stopped, self.mark = False, event if self.stopped else None
-        elif event.event is _Kind.UNCLEAN_LEADER_ELECTED:
-            self.history.unclean.append(event.leader_epoch)
+        elif event.event in _ELECTIONS:
+            self._elected(event)
         elif event.event is _Kind.LOG_CREATED:
             self.anew = self.broker in self.history.seen_by
             if self.end is None:
@@ -146,6 +152,17 @@ class _Replica(Struct):
         end, is_exact = self.end, self.is_exact
         self.history.removals.append(LogRemoval(self.broker, end, is_exact, self.shown.time(event), lines))
         self.end, self.is_exact, self.stated_by, self.cut = None, False, None, None
+
+    def _elected(self, event: LogEvent) -> None:
+        """Take a controller's line about a leader; with ZooKeeper it does not say that one had not been in sync."""
+        epoch, leader = event.leader_epoch, event.leader
+        if epoch is not None and leader is not None:
+            self.history.elected[epoch] = leader
+        outside = leader is not None and leader != NO_LEADER and bool(self.in_sync) and leader not in self.in_sync
+        if outside or event.event is _Kind.UNCLEAN_LEADER_ELECTED:
+            self.history.unclean.append(epoch)
+        if (written := _IN_SYNC.search(event.text)) is not None:
+            self.in_sync = {int(node) for node in re.findall(r"\d+", written[0].replace("isr", ""))}
 
     def _refused(self, event: LogEvent, _: int) -> None:
         first, last, producer_id = event.base_sequence, event.last_sequence, event.producer_id

@@ -333,7 +333,13 @@ def _led_by_others(found: ReplicaEvidence, names: Sequence[str]) -> list[int]:
 
 def _to_be_certain(found: ReplicaEvidence, names: Sequence[str], impact: Impact) -> str | None:
     if impact.records_lost_at_most is not None:
-        return None
+        plain = any(found.missing[name].without_producer_id for name in names if name in found.missing)
+        is_open = (impact.records_lost_at_least or 0) < impact.records_lost_at_most
+        return (
+            "the logs of producers without producer ids: which of these records they had an answer for"
+            if plain and is_open
+            else None
+        )
     if any(_begins_anew(found.comparison, name) for name in names):
         return f"how long the log of {found.comparison.reference} had been before: its broker's server.log, or an older copy"
     if not (between := _led_by_others(found, names)):

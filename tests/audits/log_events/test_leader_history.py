@@ -191,3 +191,35 @@ def test_leaders_and_followers_are_listed():
         ("broker 1", 3, 7, True)
     ]
     assert [(own.leader_epoch, own.end_offset) for own in found.followers] == [(1, 9)]
+
+
+_CONTROLLER = "[Controller id=4 epoch=1]"
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "leader", "unclean"),
+    [("1", 2, [3]), ("1,2", 2, []), ("1", -1, []), ("21,3", 2, [3])],
+    ids=["unclean", "clean", "none", "other-numbers"],
+)
+@pytest.mark.parametrize(
+    "elected",
+    [
+        "Changed partition t-0 from OfflinePartition to OnlinePartition with state LeaderAndIsr(leader={}, leaderEpoch=3, isr=List(2), zkVersion=3)",
+        "Partition t-0 state changed to (Leader:{},ISR:2,LeaderEpoch:3,ZkVersion:3,ControllerEpoch:1) after removing replica 1 from the ISR as part of transition to OfflineReplica",
+    ],
+    ids=["elected", "after-removal"],
+)
+def test_a_controller_with_zookeeper_says_who_leads_and_who_had_been_in_sync(in_sync, leader, unclean, elected):
+    before = f"{_CONTROLLER} Partition t-0 state changed to (Leader:-1,ISR:{in_sync},LeaderEpoch:2,ZkVersion:2,ControllerEpoch:1) after removing replica 1 from the ISR as part of transition to OfflineReplica"
+    found = history(before, f"{_CONTROLLER} {elected.format(leader)}")
+    assert found is not None
+    assert found.elected == {2: -1, 3: leader}
+    assert found.unclean == unclean
+
+
+def test_sequences_in_front_of_a_refused_batch_are_counted():
+    """Not those of a batch that came too early, nor of one that was written already."""
+    refused = "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 7 at offset 9 in partition t-0: {} (incoming seq. number), {} (current end sequence number)"
+    found = history(refused.format(280, 179), refused.format(179, 179), refused.format(0, 179))
+    assert found is not None
+    assert [(each.producer_id, each.missing) for each in found.refused] == [(7, 100)]

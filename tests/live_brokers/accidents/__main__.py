@@ -16,7 +16,7 @@ from tests.live_brokers.accidents import disks_and_elections, healthy, losses, t
 from tests.live_brokers.accidents.stage import INDEX_BYTES, Stage
 from tests.live_brokers.accidents.truth import DATA, Accident, keep
 
-OLD, NEW, TIERED = "3.9.1", "4.1.1", "4.3.1"
+ZOOKEEPER, OLD, NEW, TIERED = "2.8.2", "3.9.1", "4.1.1", "4.3.1"
 """The last is the newest release whose tests' classes, with remote storage in a directory, are on Maven Central."""
 _DISKS: Mapping[str, object] = {"log.dirs": "data/d1,data/d2"}
 
@@ -75,6 +75,7 @@ PLAYS = {
     "two-instances": Play(losses.two_instances, NEW, 1),
     "unclean-twice": Play(disks_and_elections.unclean_twice, NEW, 2),
     "unclean-election": Play(losses.unclean_election, OLD, 2),
+    "unclean-with-zookeeper": Play(disks_and_elections.unclean_with_zookeeper, ZOOKEEPER, 2),
     "upgrade-in-transaction": Play(healthy.upgrade_in_transaction, OLD, 3),
 }
 

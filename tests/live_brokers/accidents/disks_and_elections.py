@@ -219,3 +219,23 @@ def snapshots_restored(stage: Stage) -> None:
     later = stage.writer("kafka-python", "later", acks="all")
     later.write("beds", "e", range(30))
     stage.moment("restored")
+
+
+def unclean_with_zookeeper(stage: Stage) -> None:
+    """In a cluster with ZooKeeper a follower is stopped, the leader goes on with acks=all and is killed, the follower is elected uncleanly, the old leader comes back."""
+    stage.topic("rides", (1, 2), unclean_leader_election_enable="true", min_insync_replicas=1)
+    writer = stage.writer(JAVA, "rides", acks="all", linger_ms=5)
+    writer.write("rides", "a", range(150))
+    stage.brokers[2].stop(clean=True)
+    stage.led("rides", lambda led: led.in_sync == [1])
+    writer.write("rides", "b", range(90))
+    stage.brokers[1].stop(clean=False)
+    stage.brokers[2].start()
+    stage.led("rides", lambda led: led.leader == 2)
+    writer.kill()
+    later = stage.writer("kafka-python", "later", acks="all")
+    later.write("rides", "c", range(40))
+    stage.moment("old-leader-down")
+    stage.brokers[1].start()
+    stage.led("rides", lambda led: set(led.in_sync) == {1, 2})
+    stage.moment("recovered")
