@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Deferred:
-    """Stands for a module of kaudit until one of its names is asked for.
+    """Stands for a module until one of its names is asked for.
 
     The module is imported for type checkers in the other branch of `if TYPE_CHECKING`.
     """

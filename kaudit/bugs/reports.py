@@ -1,13 +1,12 @@
 """Published reports that findings do not name, by ticket: the table in reports.toml beside this module."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 
 from kaudit.bugs.tickets import reference_key, ticket_key
+from kaudit.formats.toml import packaged_toml
 
 
 class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,8 +30,8 @@ class _Reports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def reports() -> Mapping[str, Report]:
     """Return the reports by id, in the order of the table."""
-    text = (files("kaudit.bugs") / "reports.toml").read_text("utf-8")
-    return {report.id: report for report in msgspec.convert(tomllib.loads(text), _Reports).reports}
+    table = msgspec.convert(packaged_toml("kaudit.bugs", "reports.toml"), _Reports)
+    return {report.id: report for report in table.reports}
 
 
 def report_of(ticket: str) -> Report | None:

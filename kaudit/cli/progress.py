@@ -1,6 +1,5 @@
 """Progress of a long run on stderr - a bar on a terminal; elsewhere nothing, or with -v a line now and then - and its end by a signal."""
 
-import logging
 import signal
 import sys
 import threading
@@ -74,6 +73,7 @@ def _bars(*, quiet: bool) -> "Bars | None":
 @contextmanager
 def _log_lines(write: Callable[[str], object]) -> Iterator[None]:
     """Write what kaudit logs while the body runs, a line each."""
+    import logging  # 2 ms, and --verbose is rare
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

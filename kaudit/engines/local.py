@@ -1,9 +1,7 @@
 """The local engine: schedules ranges over processes and feeds their rows to each partition in order."""
 
-import multiprocessing
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property, partial
 from importlib import import_module
@@ -66,7 +64,7 @@ class LocalEngine(Engine):
         if jobs < 2 or not forked or sum(task.bytes for task in work) < PROCESSES_PAY_BYTES:
             yield from _advancing(work, map(one, work), progress)
             return
-        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+        with processes.forked(jobs) as pool:
             yield from _advancing(work, pool.map(one, work), progress)
 
 

@@ -11,6 +11,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from threading import Condition, Thread
 from typing import Any, Self
@@ -53,6 +54,11 @@ def read_in_processes(found: Iterable[Range], processes: int, start_method: str)
                 yield from _results(waiting.popleft(), pool)
         while waiting:
             yield from _results(waiting.popleft(), pool)
+
+
+def forked(number: int) -> ProcessPoolExecutor:
+    """Return processes that are forked, for tasks whose results are few and small."""
+    return ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("fork"))
 
 
 class _Pool:

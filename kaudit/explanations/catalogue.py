@@ -5,11 +5,9 @@ The terms of glossary.md and events.toml beside this module: Kafka's, kaudit's o
 
 import enum
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from importlib.resources import files
 
 from msgspec import Struct
 
@@ -19,6 +17,7 @@ from kaudit.bugs.reports import Report, reports
 from kaudit.checks.listed import LISTED, Listed, read_page
 from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
 from kaudit.formats.protocol_errors import ProtocolError, error_named, protocol_errors
+from kaudit.formats.toml import packaged_toml
 
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 _VALUE = re.compile(r"\{\w*\}")
@@ -59,8 +58,7 @@ def terms() -> Sequence[Term]:
 @cache
 def meanings() -> Mapping[str, str]:
     """Return what each class of events in logs means, in a sentence without capital and full stop."""
-    read: dict[str, str] = tomllib.loads((files("kaudit.explanations") / "events.toml").read_text("utf-8"))
-    return read
+    return packaged_toml("kaudit.explanations", "events.toml")
 
 
 @cache
@@ -165,8 +163,14 @@ def entries() -> Sequence[Entry]:
 
 def _error_text(error: ProtocolError) -> str:
     """Return the page of an error with the messages of the events that it explains."""
-    of_error = (text for event, texts in messages().items() if error_named(event) is error for text in texts)
+    of_error = (text for event, named in _events().items() if named is error for text in messages()[event])
     return "\n".join((*sections_of(error).values(), *of_error))
+
+
+@cache
+def _events() -> Mapping[str, ProtocolError | None]:
+    """Return the error that each class of events has the name of."""
+    return {event: error_named(event) for event in messages()}
 
 
 def _bug_text(bug: Bug) -> str:

@@ -3,13 +3,14 @@
 Source of codes, names and classes: org.apache.kafka.common.protocol.Errors; of other names: the error tables of the clients.
 """
 
-import pkgutil
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
 import msgspec
+
+from kaudit.formats.toml import packaged_toml
 
 _LOCAL: Final = re.compile(r"(?:^|[.:]|ERR_|Local)_[A-Za-z]")
 """How librdkafka and its bindings begin the names of its own errors."""
@@ -56,11 +57,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def protocol_errors() -> Sequence[ProtocolError]:
     """Return all errors: those of the protocol by code, then those of clients."""
-    import tomllib  # noqa: PLC0415 - most audits name no error
-
-    text = pkgutil.get_data("kaudit.formats", "protocol_errors.toml")
-    assert text is not None
-    table = msgspec.convert(tomllib.loads(text.decode()), _Table)
+    table = msgspec.convert(packaged_toml("kaudit.formats", "protocol_errors.toml"), _Table)
     of_clients = [error for error in table.errors if error.program is not None]
     of_protocol = [error for error in (*table.brief, *table.errors) if error.program is None]
     return (*sorted(of_protocol, key=lambda error: error.code or 0), *of_clients)

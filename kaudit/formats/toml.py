@@ -1,7 +1,14 @@
-"""TOML that a user wrote, bounded in size and depth."""
+"""TOML: the tables beside kaudit's modules, and what a user wrote, bounded in size and depth."""
 
-import tomllib
-from typing import Any
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+from kaudit.deferred import Deferred
+
+if TYPE_CHECKING:
+    import tomllib
+else:
+    tomllib = Deferred("tomllib")
 
 MAX_CHARACTERS = 1 << 20
 """Longest document: a thousand times what people write by hand."""
@@ -20,3 +27,10 @@ def parse_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise tomllib.TOMLDecodeError("nested too deeply") from None
+
+
+def packaged_toml(package: str, name: str) -> dict[str, Any]:
+    """Return the tables of a file of a package of kaudit. `importlib.resources` would cost every command 3 ms."""
+    text = pkgutil.get_data(package, name)
+    assert text is not None
+    return tomllib.loads(text.decode())

@@ -25,67 +25,69 @@ class NameFormat(Struct, frozen=True):
     """
 
     program: str
-    pattern: re.Pattern[str]
+    pattern: str
     role: str
     source: str
 
-
-def _format(program: str, pattern: str, role: str, source: str) -> NameFormat:
-    return NameFormat(program, re.compile(pattern, re.DOTALL), role, source)
+    def match(self, name: str) -> re.Match[str] | None:
+        """Return the parts of a name of this form; compiled when the first is asked for."""
+        return re.fullmatch(self.pattern, name, re.DOTALL)
 
 
 FORMATS = (
-    _format(
+    NameFormat(
         "ksqlDB query",
         rf"(?P<application>_confluent-ksql-.+)-(?P<member>{UUID}-\d+|\d+_\d+)",
         "thread or task",
         "QueryApplicationId, ActiveTaskCreator",
     ),
-    _format(
+    NameFormat(
         "ksqlDB command topic",
         r"(?P<application>.+)-(?P<member>migration-producer)",
         "producer",
         "CommandTopicMigrationUtil",
     ),
-    _format(
+    NameFormat(
         "Iceberg Kafka Connect sink",
         rf"(?P<application>.*(?:coordinator|worker))-txn-(?P<member>{UUID}-\d+)",
         "task",
         "IcebergSinkConnector, Channel",
     ),
-    _format(
+    NameFormat(
         "Kafka Streams, exactly_once_v2",
         rf"(?P<application>.+)-(?P<member>{UUID}-\d+)",
         "thread",
         "ActiveTaskCreator, KIP-447",
     ),
-    _format(
+    NameFormat(
         "Kafka Streams, exactly_once",
         r"(?P<application>.+?)-(?P<member>(?:[\w.]+__)?\d+_\d+)",
         "task",
         "StreamsProducer, TaskId, up to 3.x",
     ),
-    _format(CONNECT_LEADER, r"(?P<member>connect-cluster)-(?P<application>.+)", "leader", "DistributedConfig, KIP-618"),
-    _format("Beam KafkaIO", r"(?P<member>producer_\d+)_for_(?P<application>.+)", "shard", "KafkaExactlyOnceSink"),
-    _format(
+    NameFormat(
+        CONNECT_LEADER, r"(?P<member>connect-cluster)-(?P<application>.+)", "leader", "DistributedConfig, KIP-618"
+    ),
+    NameFormat("Beam KafkaIO", r"(?P<member>producer_\d+)_for_(?P<application>.+)", "shard", "KafkaExactlyOnceSink"),
+    NameFormat(
         OLD_FLINK,
         r"(?P<application>.+-[0-9a-f]{32})-(?P<member>\d+)",
         "producer",
         "TransactionalIdsGenerator, up to Flink 1.14",
     ),
-    _format(
+    NameFormat(
         FLINK,
         r"(?P<application>.+)-(?P<member>\d+)-(?P<number>\d+)",
         "subtask",
         "TransactionalIdFactory, TransactionNamingStrategy",
     ),
-    _format(
+    NameFormat(
         "Spring listener",
         r"(?P<application>[^.]+)\.(?P<member>.+\.\d+)",
         "topic and partition",
         "KafkaMessageListenerContainer.zombieFenceTxIdSuffix, up to 2.x",
     ),
-    _format(
+    NameFormat(
         NUMBERED,
         r"(?P<application>.*\D)(?P<member>\d+)",
         "number",
@@ -109,7 +111,7 @@ class Name(Struct, frozen=True):
 def parse_name(transactional_id: str) -> Name | None:
     """Return the parts of a transactional id; None where no known format has its form."""
     for known in FORMATS:
-        match = known.pattern.fullmatch(transactional_id)
+        match = known.match(transactional_id)
         if match is not None:
             parts = match.groupdict()
             number = parts.get("number")

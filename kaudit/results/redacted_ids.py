@@ -33,7 +33,7 @@ def in_form(name: str, kind: str, salt: int, digest: Digest) -> str | None:
     application of an id without one.
     """
     known = parse_name(name)
-    match = None if known is None else known.format.pattern.fullmatch(name)
+    match = None if known is None else known.format.match(name)
     if known is None or match is None:
         return None
     numbers = [found.span() for found in _PIECES.finditer(name) if found["number"]]

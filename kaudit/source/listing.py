@@ -1,17 +1,24 @@
 """Lists directories: those of a store in one request, or many at a time."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
+from kaudit.deferred import Deferred
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import SegmentFile, Unreadable
 from kaudit.source.schemes import filesystem
 from kaudit.source.uri import Uri
 
-AT_ONCE = 32
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = Deferred("concurrent.futures")
+
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
+_AT_ONCE = 32
 """Requests under way: a listing is one answer or a few, and most of its time is the way to the store."""
 _AHEAD = 1024
 """Directories listed ahead of the one being visited."""
@@ -54,9 +61,8 @@ class Listing:
         if not self._files.is_remote:
             yield from map(self._list, directories)
             return
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            for first in range(0, len(directories), _AHEAD):
-                yield from threads.map(self._list, directories[first : first + _AHEAD])
+        for first in range(0, len(directories), _AHEAD):
+            yield from many_at_a_time(self._list, directories[first : first + _AHEAD])
 
     def _list(self, directory: Uri) -> Listed:
         identity = None
@@ -88,8 +94,13 @@ def heads(files: Sequence[Uri], limit: int) -> Iterator[bytes | OSError]:
     if not any(filesystem(file).is_remote for file in files):
         yield from map(head, files)
         return
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        yield from threads.map(head, files)
+    yield from many_at_a_time(head, files)
+
+
+def many_at_a_time(ask: Callable[[_Item], _Answer], items: Iterable[_Item]) -> Iterator[_Answer]:
+    """Yield what a store answers for each item, in their order."""
+    with futures.ThreadPoolExecutor(_AT_ONCE) as threads:
+        yield from threads.map(ask, items)
 
 
 def side_file(path: Uri, unreadable: list[Unreadable]) -> bytes | None:

@@ -7,7 +7,6 @@ RemoteTopicPartitionDirectory and RemoteLogSegmentFileset) and that of Aiven's p
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from msgspec import Struct, field
@@ -18,7 +17,7 @@ from kaudit.model.limits import DIRECTORY_DEPTH
 from kaudit.source.file_kinds import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from kaudit.source.filesystem import FileStatus
 from kaudit.source.layout import RemoteFault, SegmentFile, Unreadable
-from kaudit.source.listing import AT_ONCE, Listed, Listing, failure, sized
+from kaudit.source.listing import Listed, Listing, failure, many_at_a_time, sized
 from kaudit.source.schemes import filesystem
 from kaudit.source.segment_object import (
     INDEXES,
@@ -185,8 +184,7 @@ def as_read(segments: Sequence[RemoteFiles], key_files: Sequence[str] = ()) -> I
     if not any(filesystem(segment.directory).is_remote for segment in segments):
         yield from map(read, segments)
         return
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        yield from threads.map(read, segments)
+    yield from many_at_a_time(read, segments)
 
 
 def _of_files(own: RemoteFiles) -> RemoteSegmentFile:

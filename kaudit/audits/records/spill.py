@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -69,7 +68,7 @@ def resumed_directory(place: str, inputs: Iterable[str], key: str) -> Iterator[P
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise UsageError(f"{lock.name}: another process makes the same comparison here") from error
-        own = Path(place, f"kaudit-records-{key}.{secrets.token_hex(4)}")
+        own = Path(place, f"kaudit-records-{key}.{os.urandom(4).hex()}")
         left = next((path for path in Path(place).glob(f"kaudit-records-{key}.*") if path.is_dir()), None)
         with rows_written(own):
             own.mkdir() if left is None else left.rename(own)
@@ -89,7 +88,7 @@ def _give_up(directory: Path, lock: str) -> None:
 @cache
 def _writer(process: int) -> str:
     """Return what files of a process are called by: another one may get its number later."""
-    return f"{process}-{secrets.token_hex(4)}"
+    return f"{process}-{os.urandom(4).hex()}"
 
 
 @contextmanager

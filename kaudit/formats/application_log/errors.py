@@ -1,15 +1,14 @@
 """Errors as logs name them - by the protocol's name or number, an exception's class, or a client's description - and what they are called here."""
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from kaudit.formats.protocol_errors import error_named, error_numbered
+from kaudit.formats.toml import packaged_toml
 from kaudit.model.application_logs import LogEventKind
 
 
@@ -22,8 +21,7 @@ class _Words(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _words() -> _Words:
-    text = (files("kaudit.formats.application_log") / "patterns" / "errors.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), _Words)
+    return msgspec.convert(packaged_toml("kaudit.formats.application_log", "patterns/errors.toml"), _Words)
 
 
 @cache

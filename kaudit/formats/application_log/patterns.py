@@ -1,15 +1,14 @@
 """Patterns of messages, from the TOML files beside this module: the words of a release, with names where values stand."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
 
 from kaudit.formats.application_log.errors import described_error, error_name, is_of_writes
+from kaudit.formats.toml import packaged_toml
 from kaudit.model.application_logs import Client, LogEvent, LogEventKind, Origin
 
 PROGRAMS: Final[Mapping[Origin, tuple[str, ...]]] = {
@@ -177,7 +176,7 @@ def read_patterns(program: str) -> list[Pattern]:
 
 
 def _toml(name: str) -> dict[str, Any]:
-    return tomllib.loads((files("kaudit.formats.application_log") / "patterns" / f"{name}.toml").read_text("utf-8"))
+    return packaged_toml("kaudit.formats.application_log", f"patterns/{name}.toml")
 
 
 class PatternSet:

@@ -8,10 +8,8 @@ import base64
 import json
 import re
 import struct
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
 import msgspec
@@ -19,6 +17,7 @@ from msgspec import Struct
 
 from kaudit.formats.byte_reader import NULL_LENGTH, Buffer, Reader
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.toml import packaged_toml
 from kaudit.model.internal_topics import CLUSTER, GROUPS, REMOTE_LOG, SHARE_STATE
 
 Fields = dict[str, object]
@@ -103,8 +102,7 @@ class _Table(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def schemas() -> Mapping[tuple[str, int], Schema]:
     """Return the schemas by topic and type."""
-    text = (files("kaudit.formats.internal_topics") / "record_schemas.toml").read_text("utf-8")
-    table = msgspec.convert(tomllib.loads(text), _Table)
+    table = msgspec.convert(packaged_toml("kaudit.formats.internal_topics", "record_schemas.toml"), _Table)
     numbers = {kind: {number: name for name, number in names.items()} for kind, names in table.names.items()}
 
     def fields(written: str) -> tuple[Field, ...]:

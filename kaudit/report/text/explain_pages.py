@@ -6,22 +6,28 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kaudit.bugs import bug as bugs
-from kaudit.bugs.bug import Bug, Trait
-from kaudit.bugs.reports import Report
 from kaudit.checks import listed as checks
 from kaudit.checks.listed import Listed
 from kaudit.deferred import Deferred
-from kaudit.explanations.catalogue import Entry, Kind, Subject, error_title, sections_of
-from kaudit.formats.protocol_errors import ProtocolError
 from kaudit.model.json_record import json_value
 from kaudit.report.console import Console, Style
 from kaudit.report.text.formatting import SEVERITY_STYLE
 
 if TYPE_CHECKING:
+    from kaudit.bugs import bug as bugs
+    from kaudit.bugs import reports
+    from kaudit.bugs.bug import Bug, Trait
+    from kaudit.explanations import catalogue
+    from kaudit.explanations.catalogue import Entry, Subject
+    from kaudit.formats import protocol_errors
+    from kaudit.formats.protocol_errors import ProtocolError
     from kaudit.report import json_documents
-else:
+else:  # the list of checks needs none of them
+    bugs = Deferred("kaudit.bugs.bug")
+    catalogue = Deferred("kaudit.explanations.catalogue")
     json_documents = Deferred("kaudit.report.json_documents")
+    protocol_errors = Deferred("kaudit.formats.protocol_errors")
+    reports = Deferred("kaudit.bugs.reports")
 
 _READABLE = 100
 """Most columns of a page, in a pipe too: wider prose is hard to read."""
@@ -30,7 +36,7 @@ _INDENT = "  "
 _BULLET = re.compile(r"(?P<sign>[-*]|\d+\.) (?P<text>.*)")
 
 
-def entry_page(found: Sequence[Entry], console: Console) -> str:
+def entry_page(found: "Sequence[Entry]", console: Console) -> str:
     """Return the page of the first entry for a terminal, and under it the names of the others, which mention it."""
     entry, *others = found
     subject = entry.subject
@@ -38,12 +44,12 @@ def entry_page(found: Sequence[Entry], console: Console) -> str:
     if isinstance(subject, Listed):
         title, subtitle = f"{subject.code} {subject.name}", f"{severity_text(subject)} (since {subject.since})"
         style = SEVERITY_STYLE[subject.severity]
-    elif isinstance(subject, Bug):
+    elif isinstance(subject, bugs.Bug):
         subtitle = versions_text(subject)
-    elif isinstance(subject, Report):
+    elif isinstance(subject, reports.Report):
         subtitle = subject.affected
-    elif isinstance(subject, ProtocolError):
-        title, subtitle = error_title(subject), error_kind(subject)
+    elif isinstance(subject, protocol_errors.ProtocolError):
+        title, subtitle = catalogue.error_title(subject), error_kind(subject)
     else:
         title = subject.name
     parts = list(_documentation(subject).items())
@@ -52,16 +58,16 @@ def entry_page(found: Sequence[Entry], console: Console) -> str:
     return _page(title, (subtitle, style), parts, console)
 
 
-def _documentation(subject: Subject) -> Mapping[str, str]:
+def _documentation(subject: "Subject") -> Mapping[str, str]:
     """Return the texts of a subject's page under their headings, in order."""
-    if isinstance(subject, Listed | Bug):
+    if isinstance(subject, Listed | bugs.Bug):
         documentation = subject.documentation()
         headings = checks.HEADINGS if isinstance(subject, Listed) else bugs.HEADINGS
         return {heading: documentation[heading] for heading in headings}
-    return sections_of(subject)
+    return catalogue.sections_of(subject)
 
 
-def error_kind(error: ProtocolError) -> str:
+def error_kind(error: "ProtocolError") -> str:
     """Return whose error it is, and whether trying again may help: `retriable; org.apache...TimeoutException`."""
     whose = f"an error of {error.program} itself" if error.program else "an error of Kafka's protocol"
     retriable = "" if error.program else "; retriable" if error.retriable else "; not retriable"
@@ -92,19 +98,21 @@ def section_lines(heading: str, text: str, console: Console) -> list[str]:
     return [console.paint(heading, Style.STRONG), *markdown_lines(text, console)]
 
 
-def entry_lines(entry: Entry, console: Console) -> list[str]:
+def entry_lines(entry: "Entry", console: Console) -> list[str]:
     """Return the title of an error, and its texts under their headings."""
-    title = error_title(entry.subject) if isinstance(entry.subject, ProtocolError) else entry.id
+    title = (
+        catalogue.error_title(entry.subject) if isinstance(entry.subject, protocol_errors.ProtocolError) else entry.id
+    )
     parts = _documentation(entry.subject).items()
     return [console.paint(title, Style.STRONG), *(line for part in parts for line in section_lines(*part, console))]
 
 
-def entry_reference(entry: Entry) -> str:
+def entry_reference(entry: "Entry") -> str:
     """Return an item of a list that names an entry."""
     return f"- {entry.id}: {_shortened(entry.title)}"
 
 
-def entry_document(found: Sequence[Entry]) -> str:
+def entry_document(found: "Sequence[Entry]") -> str:
     """Return the page of the first entry as JSON, with the names of the others."""
     entry, *others = found
     return json_documents.pretty(
@@ -117,7 +125,7 @@ def entry_document(found: Sequence[Entry]) -> str:
     )
 
 
-def entry_list(found: Sequence[Entry], console: Console) -> str:
+def entry_list(found: "Sequence[Entry]", console: Console) -> str:
     """Return what was found for words, best first, one a line."""
     width = max(len(entry.kind.value) for entry in found)
     lines = [
@@ -131,23 +139,24 @@ def entry_list(found: Sequence[Entry], console: Console) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def entry_list_document(found: Sequence[Entry]) -> str:
+def entry_list_document(found: "Sequence[Entry]") -> str:
     """Return what was found as JSON: names in their order, and the subjects by kind; `kaudit.checks/1` if all are checks."""
     by_kind = {
-        f"{kind.value}s": [dict(_fields(entry.subject)) for entry in found if entry.kind is kind] for kind in Kind
+        f"{kind.value}s": [dict(_fields(entry.subject)) for entry in found if entry.kind is kind]
+        for kind in catalogue.Kind
     }
-    if all(entry.kind is Kind.CHECK for entry in found):
+    if all(entry.kind is catalogue.Kind.CHECK for entry in found):
         return json_documents.pretty({"schema": "kaudit.checks/1", "checks": by_kind["checks"]})
     names = [{"kind": entry.kind.value, "id": entry.id, "title": entry.title} for entry in found]
     return json_documents.pretty({"schema": "kaudit.explanations/1", "found": names, **by_kind})
 
 
-def _fields(subject: Subject) -> Mapping[str, object]:
+def _fields(subject: "Subject") -> Mapping[str, object]:
     if isinstance(subject, Listed):
         return _check(subject)
     return (
         _bug(subject)
-        if isinstance(subject, Bug)
+        if isinstance(subject, bugs.Bug)
         else {name: json_value(getattr(subject, name)) for name in subject.__struct_fields__}
     )
 
@@ -171,7 +180,7 @@ def check_list(listed: Iterable[Listed], console: Console) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def bug_list(listed: Sequence[Bug], console: Console) -> str:
+def bug_list(listed: "Sequence[Bug]", console: Console) -> str:
     """Return bugs, one a line: ticket, affected versions, title."""
     lines: list[str] = []
     width = max((len(bug.id) for bug in listed), default=0)
@@ -186,7 +195,7 @@ def check_list_document(listed: Iterable[Listed]) -> str:
     return json_documents.pretty({"schema": "kaudit.checks/1", "checks": list(map(_check, listed))})
 
 
-def bug_list_document(listed: Iterable[Bug]) -> str:
+def bug_list_document(listed: "Iterable[Bug]") -> str:
     """Return bugs as JSON."""
     return json_documents.pretty({"schema": "kaudit.bugs/1", "bugs": list(map(_bug, listed))})
 
@@ -196,7 +205,7 @@ def severity_text(check: Listed) -> str:
     return check.severity.value + (f"; {check.severity_note}" if check.severity_note else "")
 
 
-def versions_text(bug: Bug) -> str:
+def versions_text(bug: "Bug") -> str:
     """Return `broker 0.11.0.0 to 3.5.2; fixed in 3.6.0 by KIP-890`."""
     return f"{bug.affected_text}; {f'fixed in {bug.fixed_text}' if bug.fixed_in else 'no fix known'}"
 
@@ -206,7 +215,7 @@ def _check(check: Listed) -> Mapping[str, object]:
     return {name: json_value(getattr(check, name)) for name in names}
 
 
-def _bug(bug: Bug) -> Mapping[str, object]:
+def _bug(bug: "Bug") -> Mapping[str, object]:
     return {
         "id": bug.id,
         "title": bug.title,
@@ -223,7 +232,7 @@ def _bug(bug: Bug) -> Mapping[str, object]:
     }
 
 
-def _traits(traits: Sequence[Trait]) -> list[Mapping[str, object]]:
+def _traits(traits: "Sequence[Trait]") -> list[Mapping[str, object]]:
     return [{"text": trait.text, "optional": trait.optional} for trait in traits]
 
 
