@@ -60,7 +60,8 @@ class Evidence:
     @functools.cached_property
     def explained(self) -> Sequence[Observation]:
         """The observations that missing offsets explain, in offset order."""
-        return [found for found in self.of(Observation) if found.explained]
+        found = (each for each in self.of(Observation) if each.explained)
+        return sorted(found, key=lambda each: (each.offset, each.producer_id))
 
     @functools.cached_property
     def _explained_spans(self) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
@@ -78,7 +79,8 @@ class Evidence:
         if not self.explained:
             return ()
         before, own = self._explained_spans
-        return [self.explained[index] for index in ((before < first) & (own > last)).nonzero()[0].tolist()]
+        at = int(own.searchsorted(last, side="right"))
+        return [self.explained[at + index] for index in (before[at:] < first).nonzero()[0].tolist()]
 
     @functools.cached_property
     def missing_sequences(self) -> SequenceRanges:

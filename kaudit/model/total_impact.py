@@ -55,6 +55,7 @@ def impacts_by_partition(findings: Iterable[Finding]) -> Mapping[tuple[str, int]
 
 def _of_partition(findings: Sequence[Finding]) -> Impact:
     impacts = [finding.impact for finding in findings]
+    logs = [[finding.impact for finding in log] for log in _grouped(findings, _replica)]
     lossy = [finding for finding in findings if finding.impact.is_lossy]
     lost = [_lost_on_replicas(cluster) for cluster in _overlapping(lossy)]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
@@ -69,25 +70,23 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
         records_delivered_again=again[0],
         records_delivered_again_at_most=again[1],
         records_skipped_at_most=_sum(impact.records_skipped_at_most for impact in impacts),
-        records_failed_but_written=_on_one_replica(findings, lambda impact: impact.records_failed_but_written),
+        records_failed_but_written=_on_one_replica(logs, lambda impact: impact.records_failed_but_written),
         records_failed_but_written_at_most=_on_one_replica(
-            findings, lambda impact: impact.records_failed_but_written_at_most
+            logs, lambda impact: impact.records_failed_but_written_at_most
         ),
-        records_failed_not_written=_on_one_replica(findings, lambda impact: impact.records_failed_not_written),
+        records_failed_not_written=_on_one_replica(logs, lambda impact: impact.records_failed_not_written),
         offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
         last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
         invisible_since_timestamp=_least(impact.invisible_since_timestamp for impact in impacts),
         # what is cut off at the first damage of a log includes what would be cut off at a later one
-        bytes_truncated=_sum(
-            _most(finding.impact.bytes_truncated for finding in log) for log in _grouped(findings, _replica)
-        ),
+        bytes_truncated=_sum(_most(impact.bytes_truncated for impact in log) for log in logs),
         cautions=tuple(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
     )
 
 
-def _on_one_replica(findings: Sequence[Finding], count: Callable[[Impact], int | None]) -> int | None:
+def _on_one_replica(logs: Sequence[Sequence[Impact]], count: Callable[[Impact], int | None]) -> int | None:
     """Add up what findings about one replica count; of several replicas, which have the same records, the most."""
-    return _most(_sum(count(finding.impact) for finding in log) for log in _grouped(findings, _replica))
+    return _most(_sum(map(count, log)) for log in logs)
 
 
 def _delivered_again(impacts: Iterable[Impact]) -> tuple[int | None, int | None]:
@@ -151,10 +150,10 @@ def _lost_of_changes(findings: Sequence[Finding]) -> _Bounds:
 
 def _lost_once(findings: Sequence[Finding]) -> _Bounds:
     """Bound the loss of findings that may be about the same records: of one producer, or of one range of offsets."""
+    if len(findings) == 1:
+        return findings[0].impact.records_lost_at_least or 0, findings[0].impact.records_lost_at_most
     least = max(finding.impact.records_lost_at_least or 0 for finding in findings)
     claimed = [finding.impact.records_lost_at_most for finding in findings]
-    if len(findings) == 1:
-        return least, claimed[0]
     if None in claimed or findings[0].producer_id is not None:
         return least, None if None in claimed else _most(claimed)
     most = _sum(claimed)

@@ -5,8 +5,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice, starmap
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -38,6 +38,8 @@ _AT_ONCE = 1 << 10
 _IN_FLIGHT = 5
 """max.in.flight.requests.per.connection of an idempotent producer at most: these batches it may renumber together."""
 
+_Row = TypeVar("_Row", BoundaryBatch, RetainedBatch)
+
 FetchRun = Callable[[Row], Iterable[BoundaryBatch]]
 """All batches of a run (one row of RUN), read again from the log."""
 
@@ -45,15 +47,14 @@ FetchRun = Callable[[Row], Iterable[BoundaryBatch]]
 class _Run(NamedTuple):
     """A run: its first, second and last batch, as far as these are several, and of its last five but the first what is remembered."""
 
-    row: Row
     epoch: int
     is_transactional: bool
     batches: int
     records: int
-    head: Callable[[], list[BoundaryBatch]]
-    """Its first batches, up to five."""
     edges: list[BoundaryBatch]
     retained: list[RetainedBatch]
+    more: Callable[[], tuple[Row, list[BoundaryBatch]]]
+    """Its row, and its first batches, up to five."""
 
 
 class _Restarted(NamedTuple):
@@ -161,16 +162,17 @@ class TransitionAudit(Struct):
     def _batches(self, run: _Run) -> Iterator[BoundaryBatch]:
         yield from run.edges[:2]
         if run.batches > 2:
-            head = run.head()
+            row, head = run.more()
             yield from head[2:]
             if run.batches > len(head):
-                yield from islice(self.fetch_run(run.row), len(head), None)
+                yield from islice(self.fetch_run(row), len(head), None)
 
     def _audit_batch(
         self, state: ProducerAuditState | None, batch: BoundaryBatch, run: _Run, producer: Producer
     ) -> ProducerAuditState:
         self._follow(producer.producer_id, batch, run.epoch)
-        self.leader_changes.add(state, batch, run.epoch)
+        if not self.one_leader_epoch:
+            self.leader_changes.add(state, batch, run.epoch)
         state, observations = audit_batch(state, batch, run.epoch, run.is_transactional, producer)
         self._keep(observations)
         return state
@@ -182,7 +184,7 @@ class TransitionAudit(Struct):
         assert state.last is not None
         restarted = producer.producer_id in self._restarted
         if restarted or producer.producer_id in self._awaiting:
-            for batch in run.edges[1:2] if taken == 1 and not restarted else run.head()[taken:]:
+            for batch in run.edges[1:2] if taken == 1 and not restarted else run.more()[1][taken:]:
                 self._follow(producer.producer_id, batch, run.epoch)
         newest = run.edges[-1]
         self.leader_changes.add_run(state.last, newest)
@@ -230,30 +232,29 @@ def _runs(runs: Columns, boundary: Columns) -> Iterator[_Run]:
     """Yield the runs, made of the rows of many at a time."""
     for first in range(0, len(runs), _AT_ONCE):
         own = runs[first : first + _AT_ONCE]
-        starts, counts, heads = own["boundary_start"], own["boundary_count"], own["head_count"]
-        edges = np.minimum(counts, 3)
+        starts, counts = own["boundary_start"], own["boundary_count"]
+        edges, retained = np.minimum(counts, 3), np.minimum(counts - 1, NUM_BATCHES_TO_RETAIN)
         at = _ranges(starts, edges)
         at[np.cumsum(edges) - 1] = starts + counts - 1
-        batches = starmap(BoundaryBatch, _values(boundary, BoundaryBatch._fields, at))
-        retained = np.minimum(counts - 1, NUM_BATCHES_TO_RETAIN)
-        behind = starmap(
-            RetainedBatch, _values(boundary, RetainedBatch._fields, _ranges(starts + counts - retained, retained))
-        )
+        batches = _made(BoundaryBatch, boundary, at)
+        behind = _made(RetainedBatch, boundary, _ranges(starts + counts - retained, retained))
         names = ("producer_epoch", "is_transactional", "batches", "records")
-        columns = (*(own[name] for name in names), starts, heads, edges, retained)
-        for number, (*fields, start, head, edge, kept) in enumerate(
-            zip(*(each.tolist() for each in columns), strict=True)
-        ):
-            every = partial(_head, boundary, start, head)
-            yield _Run._make((own[number], *fields, every, list(islice(batches, edge)), list(islice(behind, kept))))
+        columns = (each.tolist() for each in (*(own[name] for name in names), edges, retained))
+        for number, (*fields, edge, kept) in enumerate(zip(*columns, strict=True)):
+            more = partial(_more, own, boundary, number)
+            yield _Run._make((*fields, list(islice(batches, edge)), list(islice(behind, kept)), more))
 
 
-def _head(boundary: Columns, start: int, count: int) -> list[BoundaryBatch]:
-    return list(map(BoundaryBatch._make, boundary[start : start + count].tolist()))
+def _more(runs: Columns, boundary: Columns, number: int) -> tuple[Row, list[BoundaryBatch]]:
+    row = runs[number]
+    start, count = row["boundary_start"], row["head_count"]
+    return row, list(_made(BoundaryBatch, boundary, np.arange(start, start + count)))
 
 
-def _values(rows: Columns, names: Sequence[str], chosen: NDArray[np.intp]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(rows[name].take(chosen).tolist() for name in names), strict=True)
+def _made(kind: type[_Row], rows: Columns, chosen: NDArray[np.intp]) -> Iterator[_Row]:
+    """Make tuples of these rows, which have the fields of `kind`, and more."""
+    values = zip(*(rows[name].take(chosen).tolist() for name in kind.__annotations__), strict=True)
+    return map(partial(tuple.__new__, kind), values)
 
 
 def _ranges(starts: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.intp]:

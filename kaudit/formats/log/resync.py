@@ -31,6 +31,7 @@ from kaudit.model.batch_fields import (
 )
 from kaudit.model.sequence import N
 
+_HIGHEST_CODEC = max(Codec)
 _KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 _CHECKED = ("attributes", "last_offset_delta", "record_count")
 _FIELDS = HEADER.struct(*_CHECKED)
@@ -96,7 +97,7 @@ def _plausible_fields(attributes: N, last_offset_delta: N, record_count: N) -> N
     attributes = attributes & 0xFFFF
     plausible: N = (
         (attributes <= _KNOWN_ATTRIBUTES)
-        & (attributes & CODEC_MASK <= max(Codec))
+        & (attributes & CODEC_MASK <= _HIGHEST_CODEC)
         & (last_offset_delta >= 0)
         & (record_count >= 0)
     )
