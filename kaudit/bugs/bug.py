@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kaudit.bugs.tickets import Program as Program  # noqa: PLC0414 - a part of every bug
 from kaudit.checks.listed import parse_documentation, read_page
+from kaudit.checks.texts import listed
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BatchEvidence
@@ -126,7 +127,7 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
     @property
     def fixed_text(self) -> str:
         """`3.5.2 and 3.6.1 by KIP-890`; empty if it is not fixed."""
-        return f"{_listed(self.fixed_in)}{f' by {self.fix}' if self.fix else ''}" if self.fixed_in else ""
+        return f"{listed(self.fixed_in)}{f' by {self.fix}' if self.fix else ''}" if self.fixed_in else ""
 
     def documentation(self) -> Mapping[str, str]:
         """Return the text under each of HEADINGS: of the page `kaudit/bugs/broker/kafka_12671.md`, named by the ticket, and the traits."""
@@ -223,8 +224,3 @@ def _condition(trait: Trait) -> str:
     if trait.of_logs:
         return " (with `--server-log` or `--client-log`)"
     return " (where it can be seen)" if trait.optional else ""
-
-
-def _listed(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last

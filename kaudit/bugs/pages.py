@@ -18,10 +18,9 @@ def pages() -> Mapping[str, str]:
 
 def _page(bug: Bug) -> str:
     documentation = bug.documentation()
-    fixed = f"Fixed in {bug.fixed_text}" if bug.fixed_in else "No fix is known"
     parts = [
         f"{_NOTICE}\n# {bug.id} {bug.title}\n",
-        f"Affected: {bug.affected_text}. {fixed}. Where its traits are seen, it is {bug.confidence.value}.\n",
+        f"Affected: {bug.affected_text}. Fixed in {bug.fixed_text or 'no known release'}. Where its traits are seen, it is {bug.confidence.value}.\n",
         *(f"## {heading}\n{documentation[heading]}\n" for heading in HEADINGS),
     ]
     return "\n".join(parts)

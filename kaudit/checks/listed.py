@@ -41,6 +41,11 @@ class Listed(Struct, frozen=True, eq=False, kw_only=True):
     module: str
 
     @property
+    def severity_text(self) -> str:
+        """`error; warning in the last segment`."""
+        return self.severity.value + (f"; {self.severity_note}" if self.severity_note else "")
+
+    @property
     def package(self) -> str:
         """The package of its family."""
         return self.module.rpartition(".")[0]

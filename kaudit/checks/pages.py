@@ -33,10 +33,9 @@ def write(directory: Path, current: Mapping[str, str]) -> None:
 
 def _page(check: Check) -> str:
     documentation = check.documentation()
-    severity = f"{check.severity.value}{f' ({check.severity_note})' if check.severity_note else ''}"
     parts = [
         f"{_NOTICE}\n# {check.code} {check.name}\n",
-        f"{_sentence(check.summary)} Severity: {severity}.\n",
+        f"{check.summary[0].upper()}{check.summary[1:]}. Severity: {check.severity_text}.\n",
         *(f"## {heading}\n{documentation[heading]}\n" for heading in HEADINGS),
     ]
     return "\n".join(parts)
@@ -46,7 +45,10 @@ def _index(checks: Sequence[Check]) -> str:
     parts = [f"{_NOTICE}\n# Checks\n"]
     for package in dict.fromkeys(check.package for check in checks):
         members = [check for check in checks if check.package == package]
-        rows = [f"| [{check.code}]({check.code}.md) | {check.name} | {_cell(check)} |" for check in members]
+        rows = [
+            f"| [{check.code}]({check.code}.md) | {check.name} | {check.severity_text} | {check.summary} |"
+            for check in members
+        ]
         parts.append(family_table(package, "| code | name | severity | finds |", rows))
     return "\n".join(parts)
 
@@ -56,15 +58,6 @@ def family_table(package: str, headings: str, rows: Sequence[str]) -> str:
     title = (sys.modules[package].__doc__ or "").strip().rstrip(".")
     rule = "|" + "---|" * (headings.count("|") - 1)
     return "\n".join([f"## {title}", "", headings, rule, *rows, ""])
-
-
-def _cell(check: Check) -> str:
-    note = f"; {check.severity_note}" if check.severity_note else ""
-    return f"{check.severity.value}{note} | {check.summary}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
 
 
 if __name__ == "__main__":

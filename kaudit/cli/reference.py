@@ -67,7 +67,10 @@ def _section(name: str, command: TyperCommand) -> str:
     ]
     if examples := examples_of(command):
         parts.append("\n".join(f"    {line}" for line in examples) + "\n")
-    parts += [f"`{metavar(argument)}`: {_cell(_beyond_inputs(meaning(argument)))}\n" for argument in arguments(command)]
+    parts += [
+        f"`{metavar(argument)}`: {_cell(meaning(argument).replace(INPUTS, 'as [above](#reference)'))}\n"
+        for argument in arguments(command)
+    ]
     configurable = configurable_options(command)
     for heading, options in sections_of(command).items():
         rows = [
@@ -76,11 +79,6 @@ def _section(name: str, command: TyperCommand) -> str:
         ]
         parts.append("\n".join([f"| {heading} | |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
-
-
-def _beyond_inputs(text: str) -> str:
-    """Return a meaning without what the page says at its beginning."""
-    return f"as [above](#reference){text.removeprefix(INPUTS)}" if text.startswith(INPUTS) else text
 
 
 def _names(option: TyperOption) -> str:
@@ -111,17 +109,17 @@ def dates_of(directory: Path) -> dict[str, str]:
 def write_shared_data(directory: Path) -> None:
     """Write the files; a man page that says something else than before gets today's date."""
     dates = dates_of(directory)
-    same = {path for path, text in shared_data(dates).items() if _read(directory / path) == text}
+    same = {
+        path
+        for path, text in shared_data(dates).items()
+        if (directory / path).is_file() and (directory / path).read_text(encoding="utf-8") == text
+    }
     today = dt.datetime.now(dt.UTC).date().isoformat()
     files = shared_data({path: dates[path] if path in same & {*dates} else today for path in shared_data({})})
     shutil.rmtree(directory, ignore_errors=True)
     for path, text in files.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text, encoding="utf-8")
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.exists() else None
 
 
 def _place(name: str) -> str:

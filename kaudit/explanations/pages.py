@@ -1,7 +1,7 @@
 """Writes errors.md, reports.md and glossary.md: `python -m kaudit.explanations.pages docs`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from kaudit.bugs.reports import reports
@@ -15,12 +15,6 @@ _ERRORS = """# Errors
 What errors mean to a producer. Every release of brokers sends them unless it is stated. `kaudit explain` finds one by name, by number, by
 the class of an exception, and by the name that librdkafka, franz-go, sarama, kafkajs, kafka-python or aiokafka has for it.
 """
-_LABELS = {
-    "Brokers": "Which brokers send it",
-    "Clients": "What clients do",
-    "Do": "What to do",
-    "Names": "Its names",
-}
 _EVERY = "Every release."
 _FEW_WORDS = 60
 _HEAD = "| error | meaning | clients |\n|---|---|---|"
@@ -44,18 +38,19 @@ def pages() -> Mapping[str, str]:
 def _errors() -> str:
     seen = [error for error in protocol_errors() if error.advice]
     long = [error for error in seen if len("".join(sections_of(error).values()).split()) > _FEW_WORDS]
-    brief = [error for error in seen if error not in long]
     rest = [error for error in protocol_errors() if error not in seen]
     parts = [_NOTICE.format("kaudit/formats/protocol_errors.toml"), _ERRORS]
     for error in long:
-        parts += [
-            f"## {error_title(error)}",
-            f"{_retriable(error).capitalize()}. {error.meaning}\n",
-            *_labelled(error),
-            "",
-        ]
+        texts = {
+            "Brokers": error.brokers,
+            "Clients": error.clients,
+            "Do": error.advice,
+            "Names": ", ".join(error.names[1:]),
+        }
+        parts += [f"## {error_title(error)}", f"{_retriable(error).capitalize()}. {error.meaning}\n"]
+        parts += [*(f"- {label}: {text}" for label, text in texts.items() if text not in ("", _EVERY)), ""]
     parts += ["## Errors in short\n", _HEAD]
-    parts += [_row(error, f"{error.clients} **Do:** {error.advice}") for error in brief]
+    parts += [_row(error, f"{error.clients} **Do:** {error.advice}") for error in seen if error not in long]
     parts += ["", "## Other errors", "Producers do not see them.\n", _HEAD_OF_OTHERS]
     parts += [_row(error, _retriable(error)) for error in rest]
     return "\n".join(parts) + "\n"
@@ -66,14 +61,6 @@ def _row(error: ProtocolError, last: str) -> str:
     names = ", ".join((error_title(error), *error.names[1:]))
     meaning = error.meaning if error.brokers in ("", _EVERY) else f"{error.meaning} {error.brokers}"
     return f"| {names} | {meaning} | {last} |"
-
-
-def _labelled(subject: ProtocolError) -> Sequence[str]:
-    """Return the other sections as one line each."""
-    texts = sections_of(subject)
-    return [
-        f"- {label}: {texts[heading]}" for label, heading in _LABELS.items() if texts.get(heading, _EVERY) != _EVERY
-    ]
 
 
 def _retriable(error: ProtocolError) -> str:

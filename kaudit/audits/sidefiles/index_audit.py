@@ -14,8 +14,6 @@ from kaudit.model.side_files import IndexBeyondLogEnd, IndexFault, IndexKind, Mi
 from kaudit.reading.batch_starts import is_kept
 from kaudit.source.layout import SegmentFile
 
-MAX_SEGMENT_OFFSETS = 2**31
-"""Rows hold offsets relative to the segment's in 32 bits: LogSegment.canConvertToRelativeOffset."""
 _ROW_BYTES = {IndexKind.OFFSET: 8, IndexKind.TIME: 12}
 _BASE_DIGITS = 20
 

@@ -87,7 +87,6 @@ def siblings_of(view: CoordinatorView, transactional_id: str, after_ms: int) -> 
     )
 
 
-_PARTITIONS_NAMED = 3
 _CLOCKS_MS = 1000
 """What clocks of two brokers may differ by."""
 NOT_ACKNOWLEDGED, MAY_BE, DECIDED = "no", "possible", "decided"

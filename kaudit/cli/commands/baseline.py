@@ -23,7 +23,6 @@ Examples:
   kaudit baseline create --expires 2026-12-31 /var/lib/kafka/data
   kaudit baseline create --baseline known.json scan.json
 """
-_UPDATED = _CREATED.replace("create", "update")
 
 _Inputs = Annotated[
     list[str],
@@ -78,7 +77,7 @@ def create(context: typer.Context, paths: _Inputs, *, entries: _NewBaseline, aud
     return on_demand("baselines", "run_create")(settings_of(context), paths, entries, audit, force=entries.force)
 
 
-@app.command(short_help="Add what is new.", epilog=_UPDATED)
+@app.command(short_help="Add what is new.", epilog=_CREATED.replace("create", "update"))
 @with_option_groups
 def update(context: typer.Context, paths: _Inputs, *, entries: NewEntries, audit: BaselineAudit) -> int:
     """Add new findings to a baseline. Its entries keep their reasons and dates; none is removed."""

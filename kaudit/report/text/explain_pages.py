@@ -42,7 +42,7 @@ def entry_page(found: "Sequence[Entry]", console: Console) -> str:
     subject = entry.subject
     title, subtitle, style = f"{entry.id} {entry.title}", "", None
     if isinstance(subject, Listed):
-        title, subtitle = f"{subject.code} {subject.name}", f"{severity_text(subject)} (since {subject.since})"
+        title, subtitle = f"{subject.code} {subject.name}", f"{subject.severity_text} (since {subject.since})"
         style = SEVERITY_STYLE[subject.severity]
     elif isinstance(subject, bugs.Bug):
         subtitle = versions_text(subject)
@@ -154,11 +154,9 @@ def entry_list_document(found: "Sequence[Entry]") -> str:
 def _fields(subject: "Subject") -> Mapping[str, object]:
     if isinstance(subject, Listed):
         return _check(subject)
-    return (
-        _bug(subject)
-        if isinstance(subject, bugs.Bug)
-        else {name: json_value(getattr(subject, name)) for name in subject.__struct_fields__}
-    )
+    if isinstance(subject, bugs.Bug):
+        return _bug(subject)
+    return {name: json_value(getattr(subject, name)) for name in subject.__struct_fields__}
 
 
 def _shortened(text: str) -> str:
@@ -198,11 +196,6 @@ def check_list_document(listed: Iterable[Listed]) -> str:
 def bug_list_document(listed: "Iterable[Bug]") -> str:
     """Return bugs as JSON."""
     return json_documents.pretty({"schema": "kaudit.bugs/1", "bugs": list(map(_bug, listed))})
-
-
-def severity_text(check: Listed) -> str:
-    """Return `error; warning in the last segment`."""
-    return check.severity.value + (f"; {check.severity_note}" if check.severity_note else "")
 
 
 def versions_text(bug: "Bug") -> str:

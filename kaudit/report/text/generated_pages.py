@@ -200,14 +200,13 @@ def columns_page() -> str:
     parts += [f"## DataFrames\n{_DATAFRAMES}\n"]
     for table, names in DATAFRAME_TABLES.items():
         parts += _tables({table: names}, {name: dataframe_column(table, name) for name in names}, NEVER_NULL)
-    parts += [f"## Rows of inspect\n{_INSPECT}\n"]
-    parts += _tables(INSPECT_TABLES, INSPECT_COLUMNS)
-    parts += [f"## Rows of dedup\n{_DUPLICATES}\n"]
-    parts += _tables(DUPLICATE_TABLES, DUPLICATE_COLUMNS)
-    parts += [f"## Rows of groups\n{_GROUPS}\n"]
-    parts += _tables(GROUP_TABLES, GROUP_COLUMNS)
-    parts += [f"## Rows of transactions\n{_TRANSACTIONS}\n"]
-    parts += _tables(TRANSACTION_TABLES, TRANSACTION_COLUMNS)
+    for command, text, tables, columns in (
+        ("inspect", _INSPECT, INSPECT_TABLES, INSPECT_COLUMNS),
+        ("dedup", _DUPLICATES, DUPLICATE_TABLES, DUPLICATE_COLUMNS),
+        ("groups", _GROUPS, GROUP_TABLES, GROUP_COLUMNS),
+        ("transactions", _TRANSACTIONS, TRANSACTION_TABLES, TRANSACTION_COLUMNS),
+    ):
+        parts += [f"## Rows of {command}\n{text}\n", *_tables(tables, columns)]
     return "\n".join(parts)
 
 
@@ -217,19 +216,18 @@ def _tables(
     never_null: Mapping[str, Collection[str]] | None = None,
 ) -> list[str]:
     return [
-        "\n".join(
-            [
-                f"### {table}",
-                "| column | type | meaning |",
-                "|---|---|---|",
-                *(
-                    f"| {name} | {columns[name].type}{'!' if name in (never_null or {}).get(table, ()) else ''} | {columns[name].meaning} |"
-                    for name in names
-                ),
-                "",
-            ]
-        )
+        line
         for table, names in tables.items()
+        for line in (
+            f"### {table}",
+            "| column | type | meaning |",
+            "|---|---|---|",
+            *(
+                f"| {name} | {columns[name].type}{'!' if name in (never_null or {}).get(table, ()) else ''} | {columns[name].meaning} |"
+                for name in names
+            ),
+            "",
+        )
     ]
 
 
