@@ -55,6 +55,8 @@ class SetAsideLog(Struct, frozen=True):
 
     `alone`: first and last offset that no other copy has, None where there are none; `copies` are the copies of the partition,
     those of another topic of that name included. `removed` names where the deletion of its topic is written, None where nothing says it.
+    `never_created`: the controller's log, which is there from its first record on, does not have its topic id. `twin` is another directory
+    set aside that has these offsets too, and is counted.
     """
 
     directory: str
@@ -62,6 +64,8 @@ class SetAsideLog(Struct, frozen=True):
     alone: tuple[int, int] | None
     copies: Sequence[LogCopy]
     removed: str | None = None
+    never_created: bool = False
+    twin: str | None = None
 
 
 class SeveralTopicIds(Struct, frozen=True):

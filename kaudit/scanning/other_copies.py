@@ -3,7 +3,7 @@
 Logs in directories that brokers have set aside - moved, deleted, not theirs any more - beside the copies that are in use.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,15 @@ from kaudit.audits.replicas.copy_identities import contradictions, log_copy, of_
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.deferred import Deferred
 from kaudit.model.batch import last_offsets
+from kaudit.model.copy_identities import LogCopy, SetAsideLog
 from kaudit.model.digests import PartitionDigest
 from kaudit.model.leader_epochs import EpochEntry, HeldRecords, OtherCopies
 from kaudit.model.replicas import ReplicaEvidence
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.log_tail import batches_from, producers_records
+from kaudit.reading.log_tail import batches_from, last_batches, producers_records
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.layout import CLUSTER_METADATA, Layout
+from kaudit.source.layout import CLUSTER_METADATA, Layout, LeftoverFile, PartitionDirectory
 
 if TYPE_CHECKING:
     from kaudit.audits.replicas import comparison, partition_leaders, replica_reader
@@ -29,23 +30,21 @@ else:
     comparison = Deferred("kaudit.audits.replicas.comparison")
     partition_leaders = Deferred("kaudit.audits.replicas.partition_leaders")
     replica_reader = Deferred("kaudit.audits.replicas.replica_reader")
-from collections.abc import Iterable
-
-from kaudit.model.copy_identities import LogCopy, SetAsideLog
-from kaudit.reading.log_tail import last_batches
-from kaudit.source.layout import LeftoverFile, PartitionDirectory
 
 
 def set_aside_logs(
     leftovers: Iterable[LeftoverFile],
     copies: Sequence[LogCopy],
     removed: Callable[[], Mapping[str, str]],
+    created: Callable[[], Collection[str] | None],
     open_source: OpenSource,
 ) -> Iterator[SetAsideLog]:
     """Yield the logs that hold batches; `open_source` notes what cannot be read, and such a log ends before it.
 
-    `removed` returns where deletions of topics are written, by topic id; it is called only where a directory is set aside.
+    `removed` returns where deletions of topics are written, by topic id, and `created` the ids of all topics that ever were, None where
+    that is not known; they are called only where a directory is set aside.
     """
+    counted: dict[tuple[str, int, tuple[int, int]], str] = {}
     for leftover in leftovers:
         if leftover.log is None:
             continue
@@ -59,7 +58,12 @@ def set_aside_logs(
         reached = max(ends, default=0)
         first = max(reached, own.start_offset)
         alone = (first, end - 1) if first < end else None
-        yield SetAsideLog(leftover.relative, own, alone, others, removed().get(own.topic_id or ""))
+        ids = created()
+        never = own.topic_id is not None and ids is not None and own.topic_id not in ids
+        place = leftover.relative
+        twin = place if alone is None else counted.setdefault((own.topic_id or place, own.partition, alone), place)
+        deleted = removed().get(own.topic_id or "")
+        yield SetAsideLog(place, own, alone, others, deleted, never, None if twin == place else twin)
 
 
 def _contradict(copy: LogCopy, own: LogCopy) -> bool:
@@ -108,7 +112,8 @@ def about_copies(
     left = (file for file in layout.leftover_files if options.asks_for(file.topic, file.partition))
     metadata = [directory for directory in layout.everything if directory.topic == CLUSTER_METADATA]
     removed = cache(lambda: {**removed_topics, **partition_leaders.removed_topics(metadata, open_source)})
-    aside = [*set_aside_logs(left, copies, removed, open_source)]
+    created = cache(lambda: partition_leaders.created_topics(metadata, open_source))
+    aside = [*set_aside_logs(left, copies, removed, created, open_source)]
     yield from aside
     yield from recreated_logs([*copies, *(log.log for log in aside)])
 

@@ -39,7 +39,9 @@ _SHUT_DOWN: Final = "stopped-zk"
 _BEGINS_ANEW: Final = frozenset({"truncated-fully", "fetch-offset-reset-start"})
 """Patterns of TRUNCATED after which no offset is missing that others have: a log that begins again at its leader's start."""
 _BY_LEADER_EPOCH: Final = "truncated-leader-epoch"
-_STATE_HIGH_WATERMARK: Final = frozenset({"high-watermark-lowered", "truncated-below-high-watermark"})
+_STATE_HIGH_WATERMARK: Final = frozenset(
+    {"high-watermark-lowered", "high-watermark-of-leader", "truncated-below-high-watermark"}
+)
 _STATES_RECOVERY: Final = frozenset({"became-leader-topic-id"})
 """Lines of releases that have KIP-704."""
 

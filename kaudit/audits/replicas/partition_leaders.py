@@ -1,6 +1,6 @@
 """What the controller wrote into __cluster_metadata: who led a partition under which leader epoch, which topics were deleted or have remote storage."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -19,6 +19,7 @@ _MAX_BYTES: Final = 64 << 20
 _OF_PARTITIONS: Final = (b"\x03", b"\x05")
 """The types of PartitionRecord and PartitionChangeRecord."""
 _REMOVED_TOPIC: Final = (b"\x09",)
+_TOPICS: Final = (b"\x02",)
 _TOPICS_AND_CONFIGS: Final = (b"\x02", b"\x04")
 _ENABLE: Final = (2, "remote.storage.enable")
 """As resourceType (ConfigResource.Type.TOPIC) and name of a ConfigRecord."""
@@ -58,6 +59,19 @@ def removed_topics(metadata: Iterable[PartitionDirectory], open_source: OpenSour
         for record in _changes(directory, _REMOVED_TOPIC, open_source):
             removed.setdefault(str((record.value or {})["topicId"]), f"RemoveTopicRecord in {directory.relative}")
     return removed
+
+
+def created_topics(metadata: Sequence[PartitionDirectory], open_source: OpenSource) -> Collection[str] | None:
+    """Return the ids of all topics that ever were by `metadata`, replicas of __cluster_metadata; None where none has its first record.
+
+    Nor where they are of two clusters, or too large to be read.
+    """
+    clusters = {directory.identity.cluster_id for directory in metadata if directory.identity is not None}
+    whole = [directory for directory in metadata if directory.segments and not directory.segments[0].base_offset]
+    if not whole or len(clusters) > 1 or sum(file.size for each in whole for file in each.segments) > _MAX_BYTES:
+        return None
+    records = (record for directory in metadata for record in _changes(directory, _TOPICS, open_source))
+    return {str((record.value or {})["topicId"]) for record in records}
 
 
 def remote_storage(metadata: Iterable[PartitionDirectory], open_source: OpenSource) -> Mapping[str, bool]:

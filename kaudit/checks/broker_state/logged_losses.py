@@ -160,6 +160,10 @@ _CUTS = {
         Severity.ERROR,
         "cut its log off below its high watermark: committed records were cut off, which its leader does not have",
     ),
+    "high-watermark-of-leader": (
+        Severity.WARNING,
+        "took over a high watermark below its own: its leader lacks committed records, or does not know yet that they are committed",
+    ),
     "high-watermark-lowered": (Severity.WARNING, "cut its log off so far that its high watermark went back"),
     **dict.fromkeys(_BEGUN_ANEW, (Severity.WARNING, "gave up its log, and begins again at its leader's log start")),
     **dict.fromkeys(_RESET_TO_END, (Severity.WARNING, "cut its log off at its leader's end, which lay before its own")),

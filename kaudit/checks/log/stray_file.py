@@ -24,6 +24,10 @@ _MEANING = {
     "stray": "according to the metadata this broker no longer owns the partition",
     "odd-name": "not a name a broker gives",
 }
+_METADATA_WENT_BACK = Explanation(
+    "the controllers' metadata was put back to an older copy, or made anew: it never had this topic, and no consumer can read it",
+    speaks_for=("no TopicRecord in __cluster_metadata has its topic id",),
+)
 _DIRECTORY_KINDS = ("future", "delete", "stray")
 _MAX_LISTED = 20
 
@@ -65,7 +69,8 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
         alone = None if log is None else log.alone
         # the copy that is moved lies on another disk, which need not be among the inputs
         wanted = alone is not None and (first.kind == "stray" or (first.kind == "future" and bool(log and log.copies)))
-        is_counted = (first.topic, first.partition) in recreated  # by KA613
+        is_counted = (first.topic, first.partition) in recreated or bool(log and log.twin)  # by KA613, or here
+        count = 0 if alone is None else alone[1] - alone[0] + 1
         more = f" and {len(others)} more" if others else ""
         yield stray_file.finding(
             replace(context, topic=first.topic, partition=first.partition, log_dir=first.log_dir),
@@ -82,13 +87,16 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 found_nowhere_else=alone,
                 topic_deletion=None if log is None else log.removed,
             ),
-            explanations=(Explanation(_MEANING[first.kind], innocent=alone is None and first.kind != "odd-name"),),
+            explanations=(
+                *([_METADATA_WENT_BACK] if log is not None and log.never_created else ()),
+                Explanation(_MEANING[first.kind], innocent=alone is None and first.kind != "odd-name"),
+            ),
             impact=Impact()
             if alone is None or not wanted
             else Impact(
-                records_lost_at_least=None if is_counted else 0,
-                records_lost_at_most=None if is_counted else alone[1] - alone[0] + 1,
-                cautions=(Caution(Act.DELETE, first.name, f"it alone holds offsets {alone[0]}..{alone[1]}"),),
+                records_lost_at_least=None if is_counted else count if log and log.never_created else 0,
+                records_lost_at_most=None if is_counted else count,
+                cautions=(Caution(Act.DELETE, first.name, _alone(log, alone)),),
             ),
             following=() if log is None else _commands(f"{log.log.log_dir}/{first.name}", log),
         )
@@ -106,10 +114,14 @@ def _held(log: SetAsideLog) -> str:
     removed = "" if log.removed is None else f"; its topic was deleted ({log.removed})"
     if log.alone is None:
         return f"{removed}; it holds {log.log.offsets}, and so do copies in use"
-    first, last = log.alone
     in_use = [f"{copy.name} ({copy.offsets}{_other_topic(copy, log.log)})" for copy in log.copies]
     where = f"not {listed(in_use)}" if in_use else "no other copy that was given"
-    return f"{removed}; it alone holds offsets {first}..{last}, {where}"
+    return f"{removed}; {_alone(log, log.alone)}, {where}"
+
+
+def _alone(log: SetAsideLog | None, alone: tuple[int, int]) -> str:
+    holders = f"with {log.twin} it alone" if log is not None and log.twin else "it alone"
+    return f"{holders} holds offsets {alone[0]}..{alone[1]}"
 
 
 def _other_topic(copy: LogCopy, own: LogCopy) -> str:

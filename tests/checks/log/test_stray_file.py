@@ -2,12 +2,14 @@
 
 import pytest
 
+import kaudit
 from kaudit.checks.log.stray_file import stray_file
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import ScanOptions
 from tests.checks.findings import recorded_findings
 from tests.checks.replicas.log_directories import log_directory
+from tests.live_brokers.accidents.judged import recorded
 
 TOPIC = "Xq1TzHq6Qn6m2t6m8f3cNA"
 
@@ -50,6 +52,28 @@ def test_a_copy_under_another_topic_id_has_nothing_of_it(tmp_path):
     found = only(tmp_path)
     assert found.evidence.found_nowhere_else == (0, 3)
     assert "of another topic id" in found.message
+
+
+def test_what_two_brokers_set_aside_of_one_topic_is_lost_once(tmp_path):
+    for disk in ("d1", "d2"):
+        log_directory(tmp_path / disk, f"orders-0.{'0' * 32}-stray", records=4, topic=TOPIC)
+        log_directory(tmp_path / disk, "users-0")
+    result = scan(ScanOptions([str(tmp_path)]), SilentProgress())
+    found = [each for each in result.findings if each.code == stray_file.code]
+    assert [each.impact.records_lost_at_most for each in found] == [4, None]
+    assert all(each.impact.cautions for each in found)
+    assert f"with d1/orders-0.{'0' * 32}-stray it alone holds offsets 0..3" in found[1].message
+
+
+def test_records_of_a_topic_that_the_controllers_never_had_are_lost_to_consumers():
+    """By its producer's acknowledgements and a consumer 80 (truth.json); without the controllers' log nothing shows whether it was deleted."""
+    place = recorded("metadata-restored") / "restored"
+    found = [each for each in kaudit.scan(place).findings if each.code == stray_file.code]
+    assert [(each.impact.records_lost_at_least, each.impact.records_lost_at_most) for each in found] == [
+        (80, 80),
+        (None, None),
+    ]
+    assert "put back to an older copy" in found[0].explanations[0].cause
 
 
 def test_a_directory_set_aside_is_audited_where_it_is_asked_for(tmp_path):

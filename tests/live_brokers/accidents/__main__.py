@@ -52,6 +52,7 @@ PLAYS = {
     "live-copy": Play(healthy.live_copy, OLD, 2),
     "lost-coordinator": Play(losses.lost_coordinator, NEW, 2),
     "lost-log-directory": Play(losses.lost_log_directory, OLD, 2),
+    "metadata-restored": Play(disks_and_elections.metadata_restored, NEW, 2),
     "moved-coordinator": Play(healthy.moved_coordinator, NEW, 2, {"transaction.state.log.replication.factor": 2}),
     "moved-between-brokers": Play(healthy.moved_between_brokers, NEW, 3),
     "moved-between-disks": Play(healthy.moved_between_disks, OLD, 2, {**_DISKS, "replica.fetch.max.bytes": 2048}),

@@ -8,6 +8,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from tests.live_brokers.accidents.healthy import writing
 from tests.live_brokers.accidents.losses import FETCH_WAIT_SECONDS
 from tests.live_brokers.accidents.stage import JAVA, RECORD_BYTES, Stage, Writer
+from tests.live_brokers.cluster import CONTROLLER
 
 
 def unclean_twice(stage: Stage) -> None:
@@ -239,3 +240,31 @@ def unclean_with_zookeeper(stage: Stage) -> None:
     stage.brokers[1].start()
     stage.led("rides", lambda led: set(led.in_sync) == {1, 2})
     stage.moment("recovered")
+
+
+def metadata_restored(stage: Stage) -> None:
+    """The metadata of the only controller is put back to an older copy: it does not have a topic that was created since, whose logs brokers set aside."""
+    stage.topic("first", (1, 2))
+    writer = stage.writer(JAVA, "first", acks="all", linger_ms=5)
+    writer.write("first", "a", range(60))
+    controller = stage.brokers[CONTROLLER]
+    controller.stop(clean=True)
+    shutil.copytree(controller.logs, controller.home / "backup")
+    controller.start()
+    stage.until(stage.registered, set(stage.brokers).__eq__)
+    stage.topic("second", (1, 2))
+    writer.write("first", "b", range(30))
+    writer.write("second", "s", range(80))
+    for broker in stage.brokers.values():
+        broker.stop(clean=True)
+        shutil.rmtree(broker.logs / "__cluster_metadata-0")
+    shutil.rmtree(controller.logs)
+    (controller.home / "backup").rename(controller.logs)
+    for broker in (controller, stage.brokers[1], stage.brokers[2]):
+        broker.start()
+    stage.led("first", lambda led: set(led.in_sync) == {1, 2})
+    writer.kill()
+    later = stage.writer(JAVA, "later", acks="all", linger_ms=5)
+    later.write("first", "c", range(30))
+    time.sleep(3)
+    stage.moment("restored")

@@ -165,7 +165,7 @@ class Stage:
         """Start the controller, then the others."""
         self.cluster.start()
         self.cluster.start_replicas()
-        self.until(lambda: self._metadata()[0], set(self.brokers).__eq__)
+        self.until(self.registered, set(self.brokers).__eq__)
 
     def end(self) -> None:
         """End every process."""
@@ -251,6 +251,10 @@ class Stage:
         """Wait until a topic's leader and in-sync replicas are as they should be."""
         led: Led = self.until(lambda: self._metadata(topic)[1].get(0, Led(-1, [])), settled, seconds)
         return led
+
+    def registered(self) -> set[int]:
+        """The brokers that the controller knows."""
+        return self._metadata()[0]
 
     def _metadata(self, topic: str | None = None) -> tuple[set[int], dict[int, Led]]:
         with self.connection() as connection:
