@@ -35,13 +35,14 @@ class Takes(Struct, frozen=True):
 
     def options(self) -> Iterator[inspect.Parameter]:
         """Yield the parameters that typer reads the options off."""
+        heading = getattr(self.struct, "heading", None)
         for field, keyword in self.keywords():
             name = field.option.name
             option = field.option
             text = self.help.get(name, option.help)
             typed: Any = typer.Option(f"--{name}", metavar=option.metavar, min=option.least, help=text)
             kind: Any = field.typed_as
-            annotation = Annotated[kind, _under(option.heading, typed)]
+            annotation = Annotated[kind, _under(option.heading or heading, typed)]
             yield inspect.Parameter(
                 keyword, inspect.Parameter.KEYWORD_ONLY, default=field.typed_default, annotation=annotation
             )

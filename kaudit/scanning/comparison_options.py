@@ -1,15 +1,13 @@
 """How replicas and records are compared. Each option is declared here once: command line and Spark's data sources derive it."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
 from kaudit.errors import UsageError
 from kaudit.scanning.options import IsolationLevel
 from kaudit.source.option import Option, parse_duration
-
-RECORDS = "Comparison by records"
 
 
 def _parse_window(text: str, option: str) -> int | None:
@@ -25,15 +23,15 @@ class ReplicaOptions(Struct, frozen=True):
     names: Annotated[
         Sequence[str],
         Option(
-            "name",
-            "What to call a replica; default: the shortest path suffix that is unique. Repeatable.",
-            "NAME=DIR",
+            "name", "What to call a replica; default: the shortest path suffix that is unique. Repeatable.", "NAME=DIR"
         ),
     ] = ()
 
 
 class RecordOptions(Struct, frozen=True):
     """By what records are compared, and which of them."""
+
+    heading: ClassVar[str] = "Comparison by records"
 
     identity: Annotated[
         str | None,
@@ -43,7 +41,6 @@ class RecordOptions(Struct, frozen=True):
             "or debezium, outbox, cloudevents. Default of diff: the first four; of dedup: key, value and headers, or what the first "
             "records of a topic plainly have.",
             "PARTS",
-            RECORDS,
         ),
     ] = None
     schemas: Annotated[
@@ -52,12 +49,11 @@ class RecordOptions(Struct, frozen=True):
             "schema",
             "Read values for value:PATH by this schema (.avsc, .proto, .json), or those with this schema id. Repeatable.",
             "ID=FILE",
-            RECORDS,
         ),
     ] = ()
     key_schemas: Annotated[
         Sequence[str],
-        Option("key-schema", "The same for keys and key:PATH. Repeatable.", "ID=FILE", RECORDS),
+        Option("key-schema", "The same for keys and key:PATH. Repeatable.", "ID=FILE"),
     ] = ()
     isolation_level: Annotated[
         IsolationLevel,
@@ -65,7 +61,6 @@ class RecordOptions(Struct, frozen=True):
             "isolation-level",
             "The level of the consumer: read_uncommitted reads aborted records too, read_committed does not.",
             "LEVEL",
-            RECORDS,
         ),
     ] = IsolationLevel.READ_UNCOMMITTED
     temporary_directory: Annotated[
@@ -74,7 +69,6 @@ class RecordOptions(Struct, frozen=True):
             "temporary-directory",
             "Where about 32 bytes for each record are kept meanwhile; default: TMPDIR.",
             "DIR",
-            RECORDS,
             is_path=True,
         ),
     ] = None
@@ -94,7 +88,6 @@ class LedgerOptions(RecordOptions, frozen=True):
             "map",
             "The copies of topics that match are called so; default: CLUSTER.topic, or the same name. Repeatable.",
             "REGEX=NAME",
-            RECORDS,
         ),
     ] = ()
     windows_ms: Annotated[
@@ -104,7 +97,6 @@ class LedgerOptions(RecordOptions, frozen=True):
             "First compare counts and digests of the records of each window of event time, such as 10m, and then only the records of "
             "windows that differ.",
             "DURATION",
-            RECORDS,
             parse=_parse_window,
         ),
     ] = None
@@ -114,7 +106,6 @@ class LedgerOptions(RecordOptions, frozen=True):
             "translate-group",
             "Write where this group of the source goes on in the target into --offsets-file. Repeatable.",
             "GROUP",
-            RECORDS,
         ),
     ] = ()
     target_remote: Annotated[
@@ -123,7 +114,6 @@ class LedgerOptions(RecordOptions, frozen=True):
             "target-remote",
             "Where the target's brokers have copied segments to, as --remote says it of the source.",
             "LOCATION",
-            RECORDS,
             is_path=True,
         ),
     ] = None
@@ -133,7 +123,6 @@ class LedgerOptions(RecordOptions, frozen=True):
             "target-command-config",
             "How to connect to the target, as --command-config says it of the source; default: the same.",
             "FILE",
-            RECORDS,
             is_path=True,
         ),
     ] = None

@@ -12,6 +12,7 @@ from kaudit.source.bytes import RemoteFile
 from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, WritableFileSystem, as_os_errors, connect_seconds
 from kaudit.source.uri import Uri, UrlError
 
+_ATTEMPTS = 3
 _DENIED = "ACCESS_DENIED"
 _MAY_BE_MISSING = "S3 answers this of objects that do not exist too, to whom may not list the bucket (s3:ListBucket)"
 ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -34,7 +35,8 @@ class S3FileSystem(WritableFileSystem):
         self._s3 = fs.S3FileSystem(
             endpoint_override=_first(ENDPOINT_VARIABLES),
             region=_first(REGION_VARIABLES) or "us-east-1",
-            connect_timeout=connect_seconds(),
+            connect_timeout=connect_seconds() / _ATTEMPTS,
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
         )
 
     def status(self, uri: Uri) -> FileStatus:

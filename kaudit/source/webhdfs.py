@@ -10,10 +10,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kaudit.source.bytes import RemoteFile, nothing_held
-from kaudit.source.filesystem import FileStatus, FileSystem, require_listener
+from kaudit.source.filesystem import FileStatus, FileSystem, answer_seconds, require_listener
 from kaudit.source.uri import Uri
 
-_TIMEOUT_SECONDS = 60
 _NOT_FOUND = 404
 
 
@@ -46,25 +45,27 @@ class WebHdfsFileSystem(FileSystem):
 
     def read_range(self, uri: Uri, position: int, length: int) -> bytes:
         """Return `length` bytes from `position`; the name node sends us on to a data node."""
-        with self._request(uri, "OPEN", {"offset": position, "length": length}) as answer:
-            data: bytes = answer.read()
-        return data
+        return self._request(uri, "OPEN", {"offset": position, "length": length})
 
     def _ask(self, uri: Uri, operation: str) -> Any:  # noqa: ANN401 - JSON
-        with self._request(uri, operation, {}) as answer:
-            try:
-                return json.load(answer)
-            except ValueError as error:
-                raise OSError(0, "this is no WebHDFS: the answer is not JSON", str(uri)) from error
+        try:
+            return json.loads(self._request(uri, operation, {}))
+        except ValueError as error:
+            raise OSError(0, "this is no WebHDFS: the answer is not JSON", str(uri)) from error
 
-    def _request(self, uri: Uri, operation: str, more: Mapping[str, int]) -> Any:  # noqa: ANN401 - an HTTP answer
+    def _request(self, uri: Uri, operation: str, more: Mapping[str, int]) -> bytes:
         query: dict[str, int | str] = {"op": operation, **more}
         user = os.environ.get("HADOOP_USER_NAME")
         if user:
             query["user.name"] = user
         url = f"{self._base}{quote(uri.path)}?{urlencode(query)}"
+        seconds = answer_seconds()
         try:
-            return urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS)  # noqa: S310 - http and https only
+            with urllib.request.urlopen(url, timeout=seconds) as answer:  # noqa: S310 - http and https only
+                data: bytes = answer.read()
+                return data
+        except TimeoutError as error:
+            raise OSError(0, f"no answer within {seconds:g} s", str(uri)) from error
         except urllib.error.HTTPError as error:
             if error.code == _NOT_FOUND:
                 raise FileNotFoundError(2, "no such file", str(uri)) from error

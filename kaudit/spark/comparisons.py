@@ -1,7 +1,6 @@
 """`diff`, `dedup` and the ledger as rows of DataFrames: partitions are compared in tasks, records by the local engine in one."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.machine.tables import comparison_rows, matched_range_rows, record_range_rows
 from kaudit.report.render_options import Row
 from kaudit.report.text.duplicates import duplicate_rows
-from kaudit.scanning.comparison_options import LedgerOptions, RecordOptions, ReplicaOptions
+from kaudit.scanning.comparison_options import LedgerOptions, ReplicaOptions
 from kaudit.source.layout import Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.composition import incomplete, require_complete
@@ -62,9 +61,10 @@ class RecordReader:
     """Compares records with the local engine, in one task; schemas are read where Spark plans."""
 
     def __init__(self, table: str, options: ReadOptions) -> None:
-        self.table = table
+        asked = options.compared_as(LedgerOptions)
         self.options = options
-        self._rows = _COMPARISONS[table](options)
+        self._sides = sides_of(options) if table == "ledger" else None
+        self._repeats, self._ledger = RepeatRequest.of(asked), LedgerRequest.of(asked)
 
     def parts(self) -> list[bytes]:
         """Return the one task."""
@@ -73,34 +73,21 @@ class RecordReader:
     def read(self, part: bytes) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is one
         """Compare and yield the rows."""
         prepare_worker()
-        return to_batches(self.table, self._rows())
+        return to_batches("dedup", self._duplicates()) if self._sides is None else self._ranges(self._sides)
 
+    def _duplicates(self) -> Iterator[Row]:
+        options, read_committed = self.options, self._ledger.read_committed
+        with repeated_records(options.scan_options(jobs=1), SilentProgress(), self._repeats) as listing:
+            if not options.allow_incomplete:
+                require_complete(listing.scan)
+            yield from duplicate_rows(listing, read_committed=read_committed)
+            if listing.failed and not options.allow_incomplete:
+                raise incomplete(listing.failed)
 
-def _dedup(options: ReadOptions) -> Callable[[], Iterator[Row]]:
-    asked = options.compared_as(RecordOptions)
-    return partial(_duplicates, options, RepeatRequest.of(asked), read_committed=asked.read_committed)
-
-
-def _duplicates(options: ReadOptions, request: RepeatRequest, *, read_committed: bool) -> Iterator[Row]:
-    with repeated_records(options.scan_options(jobs=1), SilentProgress(), request) as listing:
-        if not options.allow_incomplete:
-            require_complete(listing.scan)
-        yield from duplicate_rows(listing, read_committed=read_committed)
-        if listing.failed and not options.allow_incomplete:
-            raise incomplete(listing.failed)
-
-
-def _ledger(options: ReadOptions) -> Callable[[], Iterator[Row]]:
-    return partial(_ranges, options, LedgerRequest.of(options.compared_as(LedgerOptions)), sides_of(options))
-
-
-def _ranges(options: ReadOptions, request: LedgerRequest, sides: tuple[Replica, Replica]) -> Iterator[Row]:
-    with record_ledger(options.scan_options(jobs=1), sides, request, SilentProgress()) as result:
-        yield from ledger_rows(result, options)
-
-
-_COMPARISONS: Mapping[str, Callable[[ReadOptions], Callable[[], Iterator[Row]]]] = {"dedup": _dedup, "ledger": _ledger}
-"""What reads the options of each table where Spark plans, and returns what yields its rows in a task."""
+    def _ranges(self, sides: tuple[Replica, Replica]) -> Iterator[pa.RecordBatch]:
+        asked = self.options.scan_options(jobs=1)
+        with record_ledger(asked, sides, self._ledger, SilentProgress()) as result:
+            yield from to_batches("ledger", ledger_rows(result, self.options))
 
 
 def ledger_rows(result: LedgerResult, options: ReadOptions) -> Iterator[Row]:

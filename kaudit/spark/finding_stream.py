@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.errors import NothingToAuditError, UsageError
+from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import read_bytes
 from kaudit.source.filesystem import WritableFileSystem
@@ -52,11 +52,14 @@ class FindingStream(Struct, frozen=True):
 
         Raises:
             UsageError: a path does not exist.
+            UnreadableInputError: nothing can be listed, and the options do not allow that.
 
         """
         try:
             return _looks(find_input(self.options.scan_options()))
-        except NothingToAuditError:
+        except NothingToAuditError as error:
+            if isinstance(error, UnreadableInputError) and not self.options.allow_incomplete:
+                raise
             return before
 
     def read(self, start: str, end: str) -> Iterator[pa.RecordBatch]:

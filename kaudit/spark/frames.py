@@ -157,6 +157,7 @@ def register(spark: "SparkSession") -> None:
         raise UsageError(
             "Spark 3.5 has no Python data sources: use the functions of kaudit.spark, or Spark 4.0 or newer"
         )
+    raise_own_errors()
     if spark not in _registered:  # Spark warns of each source that is replaced
         for source in import_module("kaudit.spark.sources").SOURCES:
             spark.dataSource.register(source)

@@ -55,7 +55,7 @@ def put_on_hdfs(hdfs, root, place):
         if file.is_file():
             target = f"{place}/{file.relative_to(root)}"
             client.mkdirs(str(Path(target).parent), create_parent=True)
-            with client.create(target) as out:
+            with client.create(target, hdfs_native.WriteOptions(overwrite=True)) as out:
                 out.write(file.read_bytes())
 
 

@@ -11,7 +11,9 @@ from kaudit.source.bytes import RemoteFile, announce, nothing_held
 from kaudit.source.filesystem import answer_seconds, answered, as_os_errors, connect_seconds, require_listener
 from kaudit.source.hdfs import HdfsFileSystem
 from kaudit.source.name_nodes import name_nodes
+from kaudit.source.s3 import S3FileSystem
 from kaudit.source.uri import Uri, UrlError
+from kaudit.source.webhdfs import WebHdfsFileSystem
 
 CONTENT = bytes(range(256)) * (128 << 10)
 
@@ -176,11 +178,25 @@ def test_a_name_node_that_stopped_is_an_error_of_discovery(monkeypatch):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         held.listen()
-        store = HdfsFileSystem(f"127.0.0.1:{held.getsockname()[1]}")
-        place = Uri.parse(f"hdfs://127.0.0.1:{held.getsockname()[1]}/logs")
-        for ask in (store.status, store.entries, store.open):
-            with pytest.raises(OSError, match=r"no answer within 0\.5 s"):
-                ask(place)
+        authority = f"127.0.0.1:{held.getsockname()[1]}"
+        for store in (HdfsFileSystem(authority), WebHdfsFileSystem("http", authority)):
+            for ask in (store.status, store.entries, store.open):
+                with pytest.raises(OSError, match=r"no answer within 0\.5 s"):
+                    ask(Uri.parse(f"hdfs://{authority}/logs"))
+
+
+def test_an_s3_server_that_takes_no_connection_is_an_error_after_as_long_with_all_attempts(monkeypatch):
+    monkeypatch.setenv("KAUDIT_CONNECT_SECONDS", "3")
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen(0)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{held.getsockname()[1]}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "test")
+        began = time.monotonic()
+        with socket.create_connection(held.getsockname()), pytest.raises(OSError, match="timed out"):
+            S3FileSystem("kafka").status(Uri.parse("s3://kafka/logs"))
+        assert 2 < time.monotonic() - began < 9  # 3 attempts of 3 s would be 9
 
 
 CORE = "<configuration><property><name>fs.defaultFS</name><value>hdfs://logs/</value></property></configuration>"

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 from datetime import datetime
 from pathlib import Path
 
@@ -136,6 +137,15 @@ def test_what_cannot_be_read_is_an_error_and_withdraws_nothing_where_it_is_allow
     assert before <= set(queries[0].table) != set()
     with pytest.raises(UnreadableInputError, match=lost.name):
         queries[1].batch()
+
+
+def test_a_store_that_is_down_is_an_error_and_not_a_stream_without_news(tmp_path):
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        dead = f"hdfs://127.0.0.1:{held.getsockname()[1]}/logs"
+        with pytest.raises(UnreadableInputError, match="nobody answers at"):
+            Query(dead, tmp_path, allow_incomplete="false").batch()
+        assert Query(dead, tmp_path).batch() == []
 
 
 def test_what_was_reported_before_is_removed(tmp_path):

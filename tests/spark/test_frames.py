@@ -1,6 +1,8 @@
 """kaudit.spark on Spark: lazy DataFrames, made of one another, and the data sources."""
 
 import shutil
+import socket
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -116,6 +118,7 @@ def test_records_are_what_producers_sent(spark):
 
 
 def test_filters_go_down_to_the_source(spark, logs):
+    ks.register(spark)
     source = spark.read.format("kaudit.batches").option("pushdown", "true").load(str(logs))
     chosen = source.where("topic = 'orders' and partition in (1, 2) and base_offset >= 20")
     expected = [
@@ -184,6 +187,48 @@ def test_a_stream_of_findings_goes_on_where_it_stopped(spark, tmp_path):
         assert run() > 0
         assert table == {finding.key: finding.code for finding in kaudit.scan(logs).findings}
         assert run() == 0
+
+
+def test_a_store_that_is_down_ends_actions_and_streams_in_one_line_soon(spark, tmp_path):
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        dead = f"hdfs://127.0.0.1:{held.getsockname()[1]}/logs"
+        ks.register(spark)
+        source = spark.readStream.format("kaudit.findings").option("state", str(tmp_path / "state")).load(dead)
+        written = source.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        for action in (
+            lambda: written.start().awaitTermination(60),
+            lambda: ks.findings(spark, dead).collect(),
+            lambda: ks.batches(spark, dead).collect(),
+            lambda: ks.diff(spark, [dead, RETRIES]).collect(),
+            lambda: spark.read.format("kaudit.dedup").load(dead).collect(),
+        ):
+            began = time.monotonic()
+            with pytest.raises(kaudit.NothingToAuditError, match=r"^[^\n]*nobody answers at 127[^\n]*$"):
+                action()
+            assert time.monotonic() - began < 30
+
+
+def test_replicas_are_compared_in_tasks(spark):
+    brokers = [str(Path(f"samples/replicas/b{number}").absolute()) for number in (1, 2, 3)]
+    assert ks.diff(spark, brokers).toArrow().to_pylist() == [
+        row for batch in load("diff", *brokers) for row in batch.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("table", ["timelines", "producers"])
+def test_histories_of_what_union_append_repartition_and_filter_give_are_those_of_the_logs(spark, tmp_path, table):
+    logs = [duplicates(tmp_path / name / f"{name}-0").parent for name in ("orders", "payments")]
+    make = getattr(ks, table)
+    first, second = (ks.batches(spark, log) for log in logs)
+    for rows in (first, second):
+        rows.write.mode("append").parquet(str(tmp_path / "table"))
+    appended = spark.read.parquet(str(tmp_path / "table"))
+    expected = sorted(map(str, make(spark, logs).toArrow().to_pylist()))
+    for rows in (first.unionByName(second), appended.repartition(3)):
+        assert sorted(map(str, make(ks.runs(rows)).toArrow().to_pylist())) == expected
+    only = make(ks.runs(appended.where("topic = 'payments'"))).toArrow().to_pylist()
+    assert sorted(map(str, only)) == [row for row in expected if "payments" in row] != []
 
 
 def test_topics_and_runs_of_tables_stay_text(spark, tmp_path):

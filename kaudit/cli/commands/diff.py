@@ -9,7 +9,7 @@ from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
 from kaudit.cli.options import AuditOptions, Compared, TableOutput
 from kaudit.cli.settings import settings_of
-from kaudit.scanning.comparison_options import RECORDS, LedgerOptions, ReplicaOptions
+from kaudit.scanning.comparison_options import LedgerOptions, ReplicaOptions
 
 _EXAMPLES = """\b
 Examples:
@@ -39,7 +39,7 @@ class Unit(enum.Enum):
 class UnitOptions(OptionGroup, frozen=True, kw_only=True):
     """What is compared, and where offsets of groups go."""
 
-    heading = RECORDS
+    heading = LedgerOptions.heading
 
     by: Annotated[
         Unit,
