@@ -45,7 +45,7 @@ class EvidenceAttributes:
     broker: str | None = None
     reason: str | None = None
     to_be_certain: str | None = None
-    """What to fetch, and what it would show."""
+    """What to fetch and, after a colon, what it would show; of several things with a semicolon between them."""
     subject: str | None = None
     """The producer or replica that lines of logs are about."""
     stored: SnapshotState | None = None

@@ -13,6 +13,7 @@ class Act(Enum):
     ELECT = "elect"
     DELETE = "delete"
     ABORT = "abort"
+    ATTACH = "attach"
 
 
 class Caution(JsonRecord, frozen=True):
@@ -36,7 +37,8 @@ class Impact(JsonRecord, frozen=True):
     a scan reads again may have been written twice. Consumer groups were given `records_delivered_again` a second time at least,
     `records_delivered_again_at_most` at most, and `records_skipped_at_most` never. Of sends that applications were told had failed
     `records_failed_but_written` are in the log at least, `records_failed_but_written_at_most` at most, and `records_failed_not_written`
-    are not, at least. `cautions` are what would make it cost more.
+    are not, at least. Committed offsets of groups went back `commits_went_back` times. `cannot_start` says, in a sentence each, which
+    brokers do not start, and why. `cautions` are what would make it cost more.
     """
 
     records_lost_at_least: int | None = None
@@ -49,10 +51,12 @@ class Impact(JsonRecord, frozen=True):
     records_failed_but_written: int | None = None
     records_failed_but_written_at_most: int | None = None
     records_failed_not_written: int | None = None
+    commits_went_back: int | None = None
     offsets_invisible: int | None = None
     last_stable_offset: int | None = None
     invisible_since_timestamp: int | None = None
     bytes_truncated: int | None = None
+    cannot_start: Sequence[str] = ()
     cautions: Sequence[Caution] = ()
 
     def to_dict(self) -> dict[str, object]:

@@ -85,4 +85,5 @@ def unheard(known: int, epoch: int, leaders: Mapping[int, int]) -> list[int]:
 
 def log_end_of(epoch: int, leader: str | None) -> str:
     """Return what to fetch to know how long the log of a leader was that may have had more than any log that is known."""
-    return f"where the log of {leader or 'the broker'} ended that led under leader epoch {epoch}: its server.log, or a copy of its directory from then"
+    whose = f"the broker that led under leader epoch {epoch}" if leader is None else f"{leader} from before"
+    return f"server.log of {whose}: where its log ended under leader epoch {epoch}, as a copy of its directory from then shows too"

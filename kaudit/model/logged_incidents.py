@@ -100,6 +100,8 @@ class LoggedIncident(Struct, frozen=True, kw_only=True):
     error: str
     outcome: Outcome
     partition_read: bool = False
+    replica: str | None = None
+    """The replica among the inputs that lies in the log directory that failed."""
     topic: str | None = None
     partition: int | None = None
     producer_id: int | None = None

@@ -39,10 +39,12 @@ def added(partitions: Sequence[Impact]) -> Impact:
         records_failed_but_written=_sum(part.records_failed_but_written for part in partitions),
         records_failed_but_written_at_most=_sum(part.records_failed_but_written_at_most for part in partitions),
         records_failed_not_written=_sum(part.records_failed_not_written for part in partitions),
+        commits_went_back=_sum(part.commits_went_back for part in partitions),
         offsets_invisible=_sum(part.offsets_invisible for part in partitions),
         last_stable_offset=stable[0] if len(stable) == 1 else None,
         invisible_since_timestamp=_least(part.invisible_since_timestamp for part in partitions),
         bytes_truncated=_sum(part.bytes_truncated for part in partitions),
+        cannot_start=tuple(sentence for part in partitions for sentence in part.cannot_start),
         cautions=tuple(caution for part in partitions for caution in part.cautions),
     )
 
@@ -75,11 +77,13 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
             logs, lambda impact: impact.records_failed_but_written_at_most
         ),
         records_failed_not_written=_on_one_replica(logs, lambda impact: impact.records_failed_not_written),
+        commits_went_back=_sum(impact.commits_went_back for impact in impacts),
         offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
         last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
         invisible_since_timestamp=_least(impact.invisible_since_timestamp for impact in impacts),
         # what is cut off at the first damage of a log includes what would be cut off at a later one
         bytes_truncated=_sum(_most(impact.bytes_truncated for impact in log) for log in logs),
+        cannot_start=tuple(dict.fromkeys(sentence for impact in impacts for sentence in impact.cannot_start)),
         cautions=tuple(dict.fromkeys(caution for impact in impacts for caution in impact.cautions)),
     )
 

@@ -59,11 +59,19 @@ class RenderOptions(Struct, frozen=True):
     """Most findings of a check that formats for machines list; None where --max-findings limits all findings."""
 
     def for_people(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings that people are shown: new ones, and notes only when asked for."""
+        """Return the findings that people are shown: new ones, and notes only when asked for or where something must not be done.
+
+        Notes of an incident are shown together.
+        """
+        new = [finding for finding in findings if finding.status is Status.NEW]
+        warned = {finding.incident for finding in new if finding.impact.cautions} - {None}
         return [
             finding
-            for finding in findings
-            if finding.status is Status.NEW and (self.show_notes or finding.severity is not Severity.NOTE)
+            for finding in new
+            if self.show_notes
+            or finding.severity is not Severity.NOTE
+            or finding.impact.cautions
+            or finding.incident in warned
         ]
 
     def asked_for(self, code: str) -> bool:

@@ -12,6 +12,7 @@ def impact_text(impact: Impact) -> str:
     """Return the cost in one line, e.g. `5 records lost; 2 records were written twice`; empty where there is none."""
     return "; ".join(
         [
+            *impact.cannot_start,
             *_invisible(impact),
             *_lost(impact),
             *_duplicated(impact),
@@ -80,10 +81,12 @@ def failed(impact: Impact) -> Iterator[str]:
 def consumed(impact: Impact) -> Iterator[str]:
     """Yield what consumers were given again, or never."""
     least, most = impact.records_delivered_again, impact.records_delivered_again_at_most
+    back = impact.commits_went_back
     if least or most:
         yield f"{between(least or 0, most)} delivered to consumers again"
     elif least == 0 and most is None:
-        yield "records may have been delivered to consumers again: how many is not known"
+        steps = f"committed offsets went back {counted(back, 'time')}: " if back else ""
+        yield f"{steps}records may have been delivered to consumers again, how many is not known"
     if impact.records_skipped_at_most:
         yield f"at most {counted(impact.records_skipped_at_most, 'record')} skipped by consumers"
 

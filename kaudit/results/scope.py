@@ -30,17 +30,21 @@ def size(number: int) -> str:
     return f"{scaled / 1000:.1f} PB"
 
 
-def coverage_sentence(accounts: Sequence[Coverage]) -> str:
+def coverage_sentence(result: ScanResult) -> str:
     """Return `every offset accounted for` with how many of them were compacted or are remote, or how many are not accounted for.
 
-    Nothing where no partition was audited.
+    Records that a finding calls lost were in no log that was read, or beyond its ends: the logs have no gap then. Nothing where no
+    partition was audited.
     """
+    accounts = result.coverage
     if not accounts:
         return ""
     left = [account for account in accounts if not account.all_accounted]
     if not left:
         absent = _numbers(accounts, _NOT_IN_THE_LOG)
-        return "every offset accounted for" + (f" ({absent})" if absent else "")
+        lost = any(finding.impact.records_lost_at_most != 0 for finding in result.findings if finding.impact.is_lossy)
+        every = "no offset is missing within the logs" if lost else "every offset accounted for"
+        return every + (f" ({absent})" if absent else "")
     places = f" in {counted(len(left), 'partition')}" if len(accounts) > 1 else ""
     return f"offsets not accounted for: {_numbers(left, NOT_ACCOUNTED) or 'their number is not known'}{places}"
 

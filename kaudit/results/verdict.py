@@ -1,7 +1,9 @@
 """The verdict over a result: three lines and their numbers, from what findings cost, whatever checks they are of."""
 
+import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from msgspec.structs import replace
 
@@ -19,15 +21,25 @@ from kaudit.results.selection import count
 _NAMED = 2
 """Partitions and ids that a line names; of more it says how many."""
 _BLOCKED_LISTED = 100
+_ROWS, _COLUMNS = 3, 80
+"""What the lines take on a terminal, where their wording can be made to fit."""
 _Place = tuple[str, int]
 _ACTS = {
     Act.RESTART: "restart the broker of {}",
     Act.DELETE: "delete {}",
     Act.ELECT: "let {} become leader",
     Act.ABORT: "abort {}",
+    Act.ATTACH: "attach {} to one cluster",
 }
+_OF_THE_COPIED = {
+    Act.RESTART: ("restart its broker", "restart their brokers"),
+    Act.DELETE: ("delete it", "delete them"),
+}
+"""Acts on the one target, or on all targets, that the sentence has just named."""
 COMMAND = "first: "
-"""What comes before a command in the last line, which ends with it."""
+"""What comes before a command, which is a line of its own."""
+_COUNTED = {(Status.NEW, Severity.ERROR), (Status.NEW, Severity.WARNING)}
+_ELSEWHERE = " to another place"
 _SAVED_FIRST = (Act.RESTART, Act.DELETE)
 """Acts that destroy what their target holds: a copy of it makes them harmless."""
 
@@ -49,9 +61,8 @@ def made_verdict(result: ScanResult) -> Verdict:
     """
     new = [finding for finding in result.findings if finding.status is Status.NEW]
     serious = [finding for finding in new if finding.severity is not Severity.NOTE]
-    counted_only = [each for each in result.unlisted if each.status is Status.NEW]
     all_serious: list[Finding | UnlistedFindings] = [*serious]
-    all_serious += [each for each in counted_only if each.severity is not Severity.NOTE]
+    all_serious += [each for each in result.unlisted if (each.status, each.severity) in _COUNTED]
     impacts = impacts_by_partition(serious)
     lost = _bounds({place: _lost(impact) for place, impact in impacts.items() if impact.is_lossy})
     doubled = _bounds(
@@ -62,18 +73,18 @@ def made_verdict(result: ScanResult) -> Verdict:
     held = [
         finding for finding in new if finding.severity is Severity.NOTE and finding.evidence.coordinator is not None
     ]
-    cautions = list(dict.fromkeys([*_given([*serious, *held]), *_recoveries(serious)]))
+    worst_first = sorted([*serious, *held], key=lambda finding: finding.severity, reverse=True)
+    cautions = list(dict.fromkeys([*_given(worst_first), *_recoveries(worst_first)]))
     groups = members(serious)
     first = _first(groups, cautions)
-    total = added(list(impacts.values()))
-    costs = [*_lost_text(lost, impacts), *_doubled_text(doubled, impacts), *failed(total), *consumed(total)]
-    lines = [
-        _cost_line(result, costs, all_serious, len(groups) if len(groups) < len(serious) else 0),
-        *_blocked_line(blocked),
-        *_advice_line(first, cautions),
-    ]
+    found = _found_text(all_serious, len(groups) if len(groups) < len(serious) else 0)
+    costs = [_costs_text(impacts, lost, doubled, most) for most in (_NAMED, 1)]
     return Verdict(
-        lines=lines,
+        lines=_fitted(
+            list(_cost_line(result, costs, found, missing_evidence(serious), is_blocked=bool(blocked))),
+            list(_blocked_line(blocked, serious)),
+            list(_advice_line(first, cautions)),
+        ),
         severity=max((each.severity for each in all_serious), default=None),
         records_lost=lost,
         records_duplicated=doubled,
@@ -82,6 +93,41 @@ def made_verdict(result: ScanResult) -> Verdict:
         first=first,
         cautions=cautions,
     )
+
+
+def _fitted(*parts: Sequence[str]) -> list[str]:
+    """Return a line for each part, in the longest wordings that fit into _ROWS; else the first parts joined in one line.
+
+    Each part has its wordings, the longest first; details of what is blocked are left out first, then those of the advice.
+    """
+    cost, blocked, advice = (wordings or ("",) for wordings in parts)
+    for joined in (1, 2, 3):
+        for first, last, middle in product(cost, advice, blocked):
+            lines = [first, *filter(None, (middle, last))]
+            together = min(joined, len(lines) - last.startswith(COMMAND))
+            lines = ["; ".join(lines[:together]), *lines[together:]]
+            if sum(map(_rows, lines)) <= _ROWS:
+                return lines
+    return [wordings[-1] for wordings in parts if wordings]
+
+
+def _rows(line: str) -> int:
+    """Return how many rows a line takes; commands are not wrapped, so that they can be copied."""
+    if line.startswith(COMMAND):
+        return 1
+    return len(textwrap.wrap(line, _COLUMNS, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+
+
+def missing_evidence(findings: Iterable[Finding]) -> list[str]:
+    """Return what evidence would bound a loss, of the findings whose loss may be none or has no upper bound."""
+    fetches = (
+        fetch
+        for finding in findings
+        if (fetch := finding.evidence.to_be_certain) and finding.impact.is_lossy
+        if finding.impact.records_lost_at_most != 0
+        if not finding.impact.records_lost_at_least or finding.impact.records_lost_at_most is None
+    )
+    return list(dict.fromkeys(each.partition(": ")[0] for fetch in fetches for each in fetch.split("; ")))
 
 
 _Bounds = tuple[int, int | None]
@@ -108,22 +154,32 @@ def _bounds(partitions: Mapping[_Place, _Bounds]) -> PartitionBounds:
     )
 
 
-def _lost_text(lost: PartitionBounds, impacts: Mapping[_Place, Impact]) -> Iterator[str]:
-    where = _where([place for place, impact in impacts.items() if impact.is_lossy and _lost(impact) != (0, 0)])
+def _costs_text(
+    impacts: Mapping[_Place, Impact], lost: PartitionBounds, doubled: PartitionBounds, most_named: int
+) -> list[str]:
+    total = added(list(impacts.values()))
+    texts = [*_lost_text(lost, impacts, most_named), *_doubled_text(doubled, impacts, most_named)]
+    return [*texts, *failed(total), *consumed(total)]
+
+
+def _lost_text(lost: PartitionBounds, impacts: Mapping[_Place, Impact], most_named: int) -> Iterator[str]:
+    places = [place for place, impact in impacts.items() if impact.is_lossy and _lost(impact) != (0, 0)]
+    where = _where(places, most_named)
     if not lost.nothing and not lost.at_most:
         yield f"records may be lost{where}: how many is not known"
     elif not lost.nothing:
         yield f"{_bounds_text(lost)} lost{_extent_of(lost, where)}"
 
 
-def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact]) -> Iterator[str]:
+def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact], most_named: int) -> Iterator[str]:
     if not doubled.nothing:
         where = _where(
             [
                 place
                 for place, impact in impacts.items()
                 if impact.records_duplicated is not None and _doubled(impact) != (0, 0)
-            ]
+            ],
+            most_named,
         )
         known = f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
         yield known if doubled.at_most else f"records may be written twice{where}: how many is not known"
@@ -143,27 +199,38 @@ def _extent_of(bounds: PartitionBounds, where: str) -> str:
     return f" in {counted(bounds.partitions, 'partition')}, unknown in {bounds.unknown_in:,}"
 
 
-def _where(places: Sequence[_Place]) -> str:
-    """Return ` in orders-0`, ` in 4 partitions`, or nothing for what is in no partition."""
+def _where(places: Sequence[_Place], most_named: int = _NAMED) -> str:
+    """Return ` in orders-0`, ` in 4 partitions` where they are more than `most_named`, or nothing for what is in no partition."""
     named = [f"{topic}-{partition}" if partition >= 0 else topic for topic, partition in places if topic]
     if not named:
         return ""
-    return f" in {listed(named)}" if len(named) <= _NAMED else f" in {counted(len(named), 'partition')}"
+    return f" in {listed(named)}" if len(named) <= most_named else f" in {counted(len(named), 'partition')}"
+
+
+def _found_text(serious: Sequence[Finding | UnlistedFindings], incidents: int) -> str:
+    """Return `2 errors, 1 warning, 2 incidents`; empty where there is none."""
+    counts = count(serious)
+    numbers = [(counts["error"], "error"), (counts["warning"], "warning"), (incidents, "incident")]
+    return ", ".join(counted(number, name) for number, name in numbers if number)
 
 
 def _cost_line(
-    result: ScanResult, costs: Sequence[str], serious: Sequence[Finding | UnlistedFindings], incidents: int
-) -> str:
-    counts = count(serious)
-    numbers = [(counts["error"], "error"), (counts["warning"], "warning"), (incidents, "incident")]
-    found = ", ".join(counted(number, name) for number, name in numbers if number)
-    if costs:
-        text = f"{'; '.join(costs)} ({found})"
+    result: ScanResult, costs: Sequence[Sequence[str]], found: str, missing: Sequence[str], *, is_blocked: bool
+) -> Iterator[str]:
+    """Yield the line about what was lost or written twice, the longest wording first. `costs` are wordings of the costs."""
+    if costs[0]:
+        texts = [*(f"{'; '.join(each)} ({found})" for each in costs), "; ".join(costs[-1])]
     elif found:
-        text = f"no record is known to be lost or written twice ({found})"
+        text = "no record is known to be lost or written twice"
+        texts = [f"{text} ({found})", text]
     else:
-        text = "; ".join(filter(None, [f"{_nothing(result)} {extent(result)}", coverage_sentence(result.coverage)]))
-    return "; ".join([text, *_not_known(result, healthy=not costs and not found)])
+        scope = [f"{_nothing(result)} {extent(result)}", coverage_sentence(result)]
+        texts = [_nothing(result) if is_blocked else "; ".join(filter(None, scope))]
+    ends = [f"missing: {_some(missing)}"] if missing else []
+    healthy = not costs[0] and not found
+    for most_named in (1, 0):
+        unknown = list(_not_known(result, most_named, healthy=healthy))
+        yield from ("; ".join([text, *ends, *unknown]) for text in dict.fromkeys(texts))
 
 
 def _nothing(result: ScanResult) -> str:
@@ -174,8 +241,11 @@ def _nothing(result: ScanResult) -> str:
     return "no errors, no warnings" if new else "no new findings"
 
 
-def _not_known(result: ScanResult, *, healthy: bool) -> Iterator[str]:
-    """Yield what is not in it: findings that are only counted, not asked for or accepted, what could not be read or checked."""
+def _not_known(result: ScanResult, most_named: int, *, healthy: bool) -> Iterator[str]:
+    """Yield what is not in it: findings that are only counted, not asked for or accepted, what could not be read or checked.
+
+    More paths than `most_named` are counted.
+    """
     omitted, left_out = result.summary.omitted, result.left_out
     if omitted and not healthy:
         yield f"without {counted(omitted, 'finding')} that {'is' if omitted == 1 else 'are'} not listed"
@@ -191,9 +261,9 @@ def _not_known(result: ScanResult, *, healthy: bool) -> Iterator[str]:
         dict.fromkeys(item.path for item in result.not_audited if not item.unreadable and item.path != OUTSIDE_TIME)
     )
     if unreadable:
-        yield f"could not be read: {_only(unreadable, 'path')}"
+        yield f"could not be read: {_only(unreadable, 'path', most_named)}"
     if unchecked and healthy:
-        yield f"not checked: {_only(unchecked, 'item')}"
+        yield f"not checked: {_only(unchecked, 'item', most_named)}"
     if result.incomplete:
         yield "incomplete: the absence of findings proves nothing"
 
@@ -243,27 +313,39 @@ def _blocked(findings: Iterable[Finding]) -> Iterator[BlockedPartition]:
         )
 
 
-def _blocked_line(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
-    if not blocked:
-        return
+def _blocked_line(blocked: Sequence[BlockedPartition], findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield the line about partitions and brokers that stand still, the longest wording first."""
+    sentences = list(dict.fromkeys(sentence for each in findings for sentence in each.impact.cannot_start))
+    texts = list(_stable_offsets(blocked)) if blocked else [""]
+    yield from filter(None, ("; ".join(filter(None, (text, *sentences[:_NAMED]))) for text in texts))
+
+
+def _stable_offsets(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
     known = [each.offsets_invisible for each in blocked if each.offsets_invisible is not None]
     what = counted(sum(known), "offset") if known else "what follows"
-    where = _where([(each.topic, each.partition) for each in blocked])
+    places = [(each.topic, each.partition) for each in blocked]
     since = [each.since_timestamp for each in blocked if each.since_timestamp is not None and each.since_timestamp >= 0]
-    text = f"read_committed consumers cannot see {what}{where}{since_text(min(since, default=None))}"
+    since_then = since_text(min(since, default=None))
+    text, short = (
+        f"read_committed consumers cannot see {what}{_where(places, most)}{since_then}" for most in (_NAMED, 1)
+    )
+    end = ""
     details = []
     if len(blocked) == 1 and blocked[0].last_stable_offset is not None:
-        details.append(f"the last stable offset stays at {blocked[0].last_stable_offset}")
+        details.append((3, f"the last stable offset stays at {blocked[0].last_stable_offset}"))
     details += _owners_text(blocked)
     if all(each.severity is Severity.NOTE for each in blocked):
         ends = [each.aborted_at_timestamp for each in blocked if each.aborted_at_timestamp is not None]
-        aborted = f"; coordinators abort what is open from {time_text(min(ends))} on" if ends else ""
-        details.append(f"within the transaction's timeout{aborted}")
-    yield f"{text}: {', '.join(details)}" if details else text
+        end = f"; coordinators abort what is open from {time_text(min(ends))} on" if ends else ""
+        details.append((0, "within the transaction's timeout"))
+    for most, last in ((3, end), (3, ""), (2, ""), (1, ""), (0, "")):
+        if shown := [detail for rank, detail in details if rank <= most]:
+            yield f"{text}: {', '.join(shown)}{last}"
+    yield from dict.fromkeys((text, short))
 
 
-def _owners_text(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
-    """Yield how many transactions are open, of which ids, and which siblings of theirs went on."""
+def _owners_text(blocked: Sequence[BlockedPartition]) -> Iterator[tuple[int, str]]:
+    """Yield how many transactions are open, of which ids, and which siblings of theirs went on, each with its rank."""
     names = sorted({name for each in blocked for name in each.transactional_ids})
     # one transaction may be open in several partitions
     number = blocked[0].open_transactions if len(blocked) == 1 else len(names)
@@ -274,10 +356,11 @@ def _owners_text(blocked: Sequence[BlockedPartition]) -> Iterator[str]:
         shown = groups if len(groups) < len(names) else names
         siblings = sorted({name for each in blocked for name in each.siblings})
         kind = "sibling" if len(siblings) == 1 else "siblings"
-        went_on = f", whose {kind} {_some(siblings)} went on" if siblings else ""
-        yield f"{several}transactional {'id' if len(names) == 1 else 'ids'} {_some(shown)}{went_on}"
+        yield 1, f"{several}transactional {'id' if len(names) == 1 else 'ids'} {_some(shown)}"
+        if siblings:
+            yield 2, f"whose {kind} {_some(siblings)} went on"
     elif several:
-        yield several.removesuffix(", ")
+        yield 1, several.removesuffix(", ")
 
 
 def _given(findings: Iterable[Finding]) -> Iterator[Caution]:
@@ -301,7 +384,7 @@ def _first(incidents: Iterable[Sequence[Finding]], cautions: Sequence[Caution]) 
 
 def _saving(cautions: Sequence[Caution]) -> str | None:
     targets = list(dict.fromkeys(each.target for each in cautions if each.act in _SAVED_FIRST))
-    return f"copy {_some(targets)} to another place" if targets else None
+    return f"copy {_some(targets)}{_ELSEWHERE}" if targets else None
 
 
 def _harmless(commands: Sequence[str]) -> Iterator[str]:
@@ -312,25 +395,39 @@ def _harmless(commands: Sequence[str]) -> Iterator[str]:
 
 
 def _advice_line(first: str | None, cautions: Sequence[Caution]) -> Iterator[str]:
+    """Yield the line about what to do first and what not to do before, the longest wording first."""
     forbidden, saving = _forbidden(cautions), _saving(cautions)
     if saving is not None:
-        yield f"first {saving}; before that do not {forbidden}"
-    elif first is not None:
-        yield f"{f'do not {forbidden}; ' if forbidden else ''}{COMMAND}{first}"
+        text = f"first {saving}; before that do not {forbidden}"
     elif forbidden:
-        yield f"do not {forbidden}"
+        text = f"do not {forbidden}"
+    else:
+        yield from [] if first is None else [COMMAND + first]
+        return
+    reason = cautions[0].reason
+    yield f"{text}: {reason}"
+    yield f"{text}: {re.split('[,;:] ', reason)[0]}"
+    yield text
+    if saving is not None:
+        yield f"{saving.removesuffix(_ELSEWHERE)} before you {forbidden}"
 
 
 def _forbidden(cautions: Sequence[Caution]) -> str:
-    """Return `restart the broker of replica b1 or delete replica b1: it alone holds offsets 814..932`; empty without cautions."""
-    targets = {act: dict.fromkeys(each.target for each in cautions if each.act is act) for act in _ACTS}
-    acts = [_ACTS[act].format(_some(list(named), "or")) for act, named in targets.items() if named]
-    return f"{' or '.join(acts)}: {cautions[0].reason}" if acts else ""
+    """Return `restart its broker or delete it or let b2 become leader`; empty without cautions."""
+    targets = {act: list(dict.fromkeys(each.target for each in cautions if each.act is act)) for act in _ACTS}
+    copied = {target for act in _SAVED_FIRST for target in targets[act]}
+    return " or ".join(
+        _OF_THE_COPIED[act][len(named) > 1]
+        if act in _SAVED_FIRST and copied == {*named}
+        else _ACTS[act].format(_some(named, "or"))
+        for act, named in targets.items()
+        if named
+    )
 
 
-def _only(paths: Sequence[str], noun: str) -> str:
+def _only(paths: Sequence[str], noun: str, most_named: int) -> str:
     """Return the one path there is, or how many there are: they may be named together already."""
-    return paths[0] if len(paths) == 1 else counted(len(paths), noun)
+    return paths[0] if len(paths) <= most_named else counted(len(paths), noun)
 
 
 def _some(names: Sequence[str], word: str = "and") -> str:

@@ -75,6 +75,20 @@ def _with_later_appends(incident: LoggedIncident, appended: Mapping[tuple[str, i
     return replace(incident, outcome=Outcome.MENDED) if is_over else incident
 
 
+def _with_replica(incident: LoggedIncident, partitions: Iterable[PartitionAudit]) -> LoggedIncident:
+    """Return an incident about a log directory with the replica that is its copy: of the same broker, with the same last name."""
+    if incident.consequence is not Consequence.DIRECTORY_FAILED:
+        return incident
+    brokers = {event.broker_id for event in incident.events} - {None}
+    copies = {
+        copy.replica
+        for copy in (partition.directory for partition in partitions)
+        if copy.identity is not None and {copy.identity.broker_id} == brokers
+        if (copy.log_dir or "").rpartition("/")[2] == incident.subject.rpartition("/")[2]
+    }
+    return replace(incident, replica=copies.pop()) if len(copies) == 1 else incident
+
+
 class ComparedLogs(Struct, frozen=True):
     """The events, what became of refused batches, and what went wrong by the lines alone."""
 
@@ -138,7 +152,10 @@ def compare_logs(
         place = partition.directory.topic, partition.directory.partition
         appended[place] = max(appended.get(place, NO_TIMESTAMP), partition.counts.max_timestamp)
     incidents = [
-        _with_later_appends(with_transaction(as_incident(incident, events), markers, coordinator), appended)
+        _with_replica(
+            _with_later_appends(with_transaction(as_incident(incident, events), markers, coordinator), appended),
+            partitions,
+        )
         for incident in logged_incidents(others, states)
         if incident.consequence is not Consequence.UNCLEAN or (incident.topic, incident.partition) not in alone
     ]

@@ -2,15 +2,28 @@
 
 import shutil
 import struct
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import kaudit
+from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Severity
 from tests.diff.test_relations import run as diff
-from tests.live_brokers.accidents.judged import NOT_YET, copied, recorded, wrong
+from tests.live_brokers.accidents.judged import (
+    MAY_BE_NONE,
+    MOST_ROWS,
+    NOT_YET,
+    UNKNOWN,
+    copied,
+    recorded,
+    verdict_rows,
+    wrong,
+)
 from tests.live_brokers.accidents.truth import truths
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 TRUTHS = truths()
 
 
@@ -21,6 +34,26 @@ def test_lost_and_doubled_records_are_bounded_by_half_and_twice_and_healthy_logs
     found = {where: set(wrong(where, each, kaudit.scan(place / each.name))) for where, each in moments.items()}
     # whoever mends one takes it out of the table: python -m tests.live_brokers.accidents.judged
     assert found == {moment: set(NOT_YET.get(moment, ())) for moment in found}
+
+
+@pytest.mark.parametrize("where", [*UNKNOWN, *MAY_BE_NONE])
+def test_what_cannot_be_known_names_the_evidence_that_is_missing(where):
+    name, moment = where.split("/")
+    (own,) = (each for each in TRUTHS[name].moments if each.name == moment)
+    result = kaudit.scan(recorded(name) / moment)
+    topic = {**UNKNOWN, **MAY_BE_NONE}[where].removesuffix(" lost")
+    assert wrong(where, own, result) == {}
+    silent = [replace(each, evidence=FindingEvidence()) for each in result.findings]
+    assert wrong(where, own, replace(result, findings=silent)) == {
+        f"{topic} evidence": "the verdict and the finding do not name what is missing"
+    }
+
+
+@pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir() if path.is_dir()))
+def test_the_verdict_over_a_sample_takes_three_rows_of_a_terminal(sample):
+    rows = verdict_rows(kaudit.scan(SAMPLES / sample))
+    assert 1 <= len(rows) <= MOST_ROWS, rows
+    assert all(len(row) <= 80 for row in rows if not row.startswith("first: "))
 
 
 def test_copies_that_count_exactly_speak_for_the_lines_of_logs():

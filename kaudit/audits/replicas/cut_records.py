@@ -211,7 +211,7 @@ def _cut(  # noqa: PLR0913, PLR0917 - independent inputs
         cut_ms=min((cut.at_ms for cut in cuts if cut.at_ms is not None), default=None),
         shown=ShownEvents(shown[:_LINES_SHOWN], len(shown)),
         unknown=[
-            *_unknown(log, end, leaders, 0 if nothing else again.others, is_cut=bool(cuts)),
+            *_unknown(log, cuts, leaders, 0 if nothing else again.others),
             *([] if nothing else others[-1:]),
         ],
         has_followers=bool(_to_follow(history, epoch) - {cut.broker for cut in cuts}),
@@ -279,12 +279,13 @@ def _all_sent_again(
 
 
 def _unknown(
-    log: KnownLog | None, end: int | None, leaders: Sequence[LeaderStart], others_sent_again: int, *, is_cut: bool
+    log: KnownLog | None, cuts: Sequence[LogCut], leaders: Sequence[LeaderStart], others_sent_again: int
 ) -> Iterator[str]:
+    """Yield what to fetch and, after a colon, what it would show."""
     if log is None:
         yield "the partition's directory of its leader: which of these records were sent again"
-    if end is None and is_cut:
-        yield "the log's end before it was cut off: server.log of the truncated broker from its start on"
+    for broker in dict.fromkeys(cut.broker for cut in cuts if cut.end_offset is None):
+        yield f"server.log of {broker} from before: where its log ended until it was cut off"
     if not leaders:
         yield "server.log of the new leader: when it began, and whether it had been in sync"
     if others_sent_again:

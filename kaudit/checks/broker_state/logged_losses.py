@@ -335,6 +335,7 @@ def _directory_failed(incident: LoggedIncident) -> Account:
             f", and the broker stopped: {'it has no other' if stopped[1] == 'all' else 'the metadata lies there'}"
         )
     is_over = incident.outcome is Outcome.MENDED
+    target = directory if incident.replica is None else f"replica {incident.replica}"
     reason = "a broker that starts with less in it may become leader, and followers cut off what it lacks"
     return Account(
         message=message + ("; the broker started again afterwards" if is_over else ""),
@@ -346,7 +347,7 @@ def _directory_failed(incident: LoggedIncident) -> Account:
             ),
             Explanation("another program, or an operator, removed files or the directory while the broker ran"),
         ],
-        impact=Impact() if is_over else Impact(cautions=[Caution(Act.RESTART, directory, reason)]),
+        impact=Impact() if is_over else Impact(cautions=[Caution(Act.RESTART, target, reason)]),
     )
 
 

@@ -189,9 +189,10 @@ _BY = {StepKind.RESET: " while it had no members", StepKind.REMOVED: ""}
 _COSTS = {StepKind.BACK, StepKind.REMOVED}
 
 
-def _impact(found: CommittedSteps, steps: StepSum) -> Impact:
+def _impact(found: CommittedSteps, steps: StepSum, kind: StepKind) -> Impact:
     """Bound what was read again. Whoever committed less may have begun as low as the log did then, which is known where it still begins at 0."""
     return Impact(
+        commits_went_back=None if kind is StepKind.REMOVED else steps.times,
         records_delivered_again=0 if found.alternating else steps.read_again,
         records_delivered_again_at_most=steps.committed if found.log_start_offset == 0 else None,
     )
@@ -243,7 +244,7 @@ def _finding(  # noqa: PLR0913 - what findings of the four checks differ in
             last_timestamp=last.timestamp,
             changes=steps,
         ),
-        impact=_impact(found, added) if kind in _COSTS or found.alternating else NO_IMPACT,
+        impact=_impact(found, added, kind) if kind in _COSTS or found.alternating else NO_IMPACT,
         explanations=explanations,
         following=following,
         absent=_absent(first.by),

@@ -23,7 +23,7 @@ _RULE_OF_APPENDS = (
     "a broker writes what it appends at once (MemoryRecords.writeFullyTo): a write that is interrupted, or copied too early, ends with a "
     "page of 4,096 bytes; this segment ends inside a batch, at byte"
 )
-_HOW_MANY = "how far the log went: its other replicas, the producers, or another copy of replication-offset-checkpoint"
+_HOW_MANY = "its other replicas, the producers, or another copy of replication-offset-checkpoint: how far the log went"
 _CAUSES = (
     Explanation("the end of the log was lost: with the page cache, by an incomplete copy, or by another program"),
     Explanation("the log was truncated, and the file was not written again before it was copied"),

@@ -12,7 +12,7 @@ from kaudit.checks.texts import counted, listed
 from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, RecreatedLog, SeveralTopicIds
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Confidence, Explanation, Finding, Severity
-from kaudit.model.impact import Impact
+from kaudit.model.impact import Act, Caution, Impact
 
 _MOST_NAMED = 5
 _ABSENT = dict.fromkeys(
@@ -87,6 +87,7 @@ def mixed_clusters(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 ),
                 Explanation("the logs of several clusters were given on purpose, such as a mirror's", innocent=True),
             ],
+            impact=Impact(cautions=[_mixing(found)]),
             following=[
                 f"kaudit inspect {quote(f'{log_dirs[0]}/meta.properties')}" for log_dirs in found.log_dirs.values()
             ],
@@ -134,6 +135,7 @@ def duplicate_log_directories(context: Context, evidence: Evidence) -> Iterator[
                     innocent=True,
                 ),
             ],
+            impact=_held_twice(newest, others),
             following=[
                 f"kaudit inspect {quote(f'{copy.log_dir}/{copy.topic}-{copy.partition}')}" for copy in found.copies
             ],
@@ -141,16 +143,56 @@ def duplicate_log_directories(context: Context, evidence: Evidence) -> Iterator[
         )
 
 
+def _mixing(found: MixedClusters) -> Caution:
+    """Return that brokers of one cluster must not be given directories of the other."""
+    firsts = [log_dirs[0] for log_dirs in found.log_dirs.values()]
+    short = [log_dir.rpartition("/")[2] for log_dir in firsts]
+    names = short if len({*short}) == len(short) else firsts
+    named = [f"{cluster} ({name})" for cluster, name in zip(found.log_dirs, names, strict=True)]
+    return Caution(
+        Act.ATTACH,
+        f"volumes of clusters {listed(named)}",
+        f"{found.partitions[0]} of one is no replica of the other's; nor change cluster.id",
+    )
+
+
+def _held_twice(newest: LogCopy, others: Sequence[LogCopy]) -> Impact:
+    """Return that the broker does not start, and which copies must be saved before one is deleted: the newest, and those with more records."""
+    longer = _longer(newest, others)
+    copies = [f"{newest.name} ({'same end' if _ends_alike(newest, others) else 'newer'})"]
+    copies += [f"{other.name}{' (longer)' if other.name in longer else ''}" for other in others]
+    partition = f"{newest.topic}-{newest.partition}"
+    return Impact(
+        cannot_start=[f"broker {newest.broker_id} does not start: {partition} is in {listed(copies)}"],
+        cautions=[
+            Caution(
+                Act.DELETE,
+                f"{partition} in {listed([newest.name, *longer])}",
+                f"{newest.name} has followed the newest leader"
+                + (f", {listed(longer)} has more records" if longer else ""),
+            )
+        ],
+    )
+
+
+def _longer(newest: LogCopy, others: Sequence[LogCopy]) -> list[str]:
+    return [other.name for other in others if (other.end_offset or 0) > (newest.end_offset or 0)]
+
+
+def _ends_alike(newest: LogCopy, others: Sequence[LogCopy]) -> bool:
+    return any(other.leader_epoch == newest.leader_epoch and other.end_offset == newest.end_offset for other in others)
+
+
 def _newer(newest: LogCopy, others: Sequence[LogCopy]) -> str:
     """Say which copy to keep; more offsets prove nothing, as records of an old leader may have been truncated elsewhere."""
-    if any(other.leader_epoch == newest.leader_epoch and other.end_offset == newest.end_offset for other in others):
+    if _ends_alike(newest, others):
         return "both end alike"
     by = (
         "a newer leader"
         if all(other.leader_epoch < newest.leader_epoch for other in others)
         else "the same leader for longer"
     )
-    longer = [other.name for other in others if (other.end_offset or 0) > (newest.end_offset or 0)]
+    longer = _longer(newest, others)
     more = f", though {listed(longer)} has more records: keep both until other replicas are compared" if longer else ""
     return f"{newest.name} followed {by}{more}"
 

@@ -341,7 +341,7 @@ def _to_be_certain(found: ReplicaEvidence, names: Sequence[str], impact: Impact)
             else None
         )
     if any(_begins_anew(found.comparison, name) for name in names):
-        return f"how long the log of {found.comparison.reference} had been before: its broker's server.log, or an older copy"
+        return f"server.log of the broker of {found.comparison.reference}, or an older copy: how long its log had been before"
     if not (between := _led_by_others(found, names)):
         return None
     leader = found.leaders.get(between[-1])

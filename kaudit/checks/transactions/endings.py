@@ -137,7 +137,8 @@ class Ending(Struct, frozen=True):
             self.checkpoint is not None and self.checkpoint.holds == LIKELY
         )
         named = f"the transaction of producer {transaction.producer_id} epoch {transaction.producer_epoch}"
-        return (Caution(Act.ABORT, named, f"that {self.warning}"),) if promised else ()
+        what = self.warning.replace(f" from offset {transaction.first_offset} on", "")
+        return (Caution(Act.ABORT, named, f"that {what}"),) if promised else ()
 
 
 def ending_of(context: Context, unfinished: Unfinished) -> Ending:

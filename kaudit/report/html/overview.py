@@ -124,7 +124,7 @@ def _facts(result: ScanResult, shown: Sequence[Finding]) -> Iterator[tuple[str, 
     yield "batches", f"{summary.batches:,}"
     yield "records", f"{summary.records:,}"
     if result.coverage:
-        yield "offsets", coverage_sentence(result.coverage)
+        yield "offsets", coverage_sentence(result)
     yield "rules of", rules_text(result.broker_version)
     if result.clock is not None:
         yield "time of the log", clock_text(result.clock)

@@ -1,9 +1,10 @@
 """What became of the offsets of all partitions: one sentence for reports, and an account of each partition with -v."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange, TextLines
 from kaudit.model.remote_segments import RemoteAccount
+from kaudit.model.result import ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import plural
 from kaudit.results.scope import coverage_sentence, size
@@ -16,20 +17,20 @@ _WORDS = {
 }
 
 
-def coverage_line(accounts: Sequence[Coverage], end: str = ".") -> str:
+def coverage_line(result: ScanResult, end: str = ".") -> str:
     """Return the sentence as a line of its own."""
-    sentence = coverage_sentence(accounts)
+    sentence = coverage_sentence(result)
     return f"{sentence[0].upper()}{sentence[1:]}{end}" if sentence else ""
 
 
-def coverage_section(accounts: Sequence[Coverage], console: Console, *, each: bool) -> list[str]:
+def coverage_section(result: ScanResult, console: Console, *, each: bool) -> list[str]:
     """Return the sentence as a section; with `each` what became of the offsets of every partition."""
-    if not accounts:
+    if not result.coverage:
         return []
     if not each:
-        return console.wrap(coverage_line(accounts))
-    lines = [console.paint(coverage_line(accounts, end=":"), Style.STRONG)]
-    for account in accounts:
+        return console.wrap(coverage_line(result))
+    lines = [console.paint(coverage_line(result, end=":"), Style.STRONG)]
+    for account in result.coverage:
         lines += console.wrap(visible(account_text(account)), lead="  - ")
         if account.text_lines is not None:
             lines += console.wrap(lines_text(account.text_lines), lead="    - ")

@@ -37,13 +37,15 @@ def place_lines(finding: Finding, console: Console, *, many_inputs: bool, replic
     return lines + console.wrap(place, lead="  --> ", style=Style.FAINT)
 
 
-def argument_lines(finding: Finding, console: Console, *, impact: Impact, bugs: Sequence[KnownBug]) -> list[str]:
-    """Return the lines below a finding's place: evidence, rule, impact, known bugs, causes, commands."""
+def argument_lines(
+    finding: Finding, console: Console, *, impact: Impact, bugs: Sequence[KnownBug], group: Sequence[Finding] = ()
+) -> list[str]:
+    """Return the lines below a finding's place: evidence, rule, impact, known bugs, causes, what to fetch for its group, commands."""
     lines = evidence_lines(finding, console) + rule_lines(finding, console) + log_lines(finding, console)
     if cost := impact_text(impact):
         lines += remark_lines("impact", cost, console)
-    lines += bug_lines(bugs, console) + cause_lines(finding, console) + certainty_lines(finding, console)
-    return lines + command_lines(finding, console)
+    lines += bug_lines(bugs, console) + cause_lines(finding, console)
+    return lines + certainty_lines(group or [finding], console) + command_lines(finding, console)
 
 
 def rule_lines(finding: Finding, console: Console) -> list[str]:
@@ -59,10 +61,10 @@ def rule_lines(finding: Finding, console: Console) -> list[str]:
     return lines
 
 
-def certainty_lines(finding: Finding, console: Console) -> list[str]:
-    """Return what to fetch to be certain of a finding."""
-    fetch = finding.evidence.to_be_certain
-    return [] if fetch is None else remark_lines("to be certain", visible(fetch), console)
+def certainty_lines(findings: Iterable[Finding], console: Console) -> list[str]:
+    """Return what to fetch to be certain of findings of one incident."""
+    fetches = dict.fromkeys(filter(None, (finding.evidence.to_be_certain for finding in findings)))
+    return [line for fetch in fetches for line in remark_lines("to be certain", visible(fetch), console)]
 
 
 def log_lines(finding: Finding, console: Console) -> list[str]:

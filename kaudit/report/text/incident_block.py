@@ -11,6 +11,7 @@ from kaudit.report.text.finding_block import (
     bug_lines,
     bugs_of,
     cause_lines,
+    certainty_lines,
     command_lines,
     evidence_lines,
     finding_lines,
@@ -75,7 +76,7 @@ def _named(group: Sequence[Finding], once: Sequence[Finding], console: Console, 
         elsewhere = (other.topic, other.partition) != (lead.topic, lead.partition)
         where = f" ({partition_of(other)})" if elsewhere and other.topic is not None else ""
         lines += remark_lines("also", f"{label}{message}{where}", console)
-    return lines + argument_lines(lead, console, impact=total_impact(group), bugs=bugs_of(group))
+    return lines + argument_lines(lead, console, impact=total_impact(group), bugs=bugs_of(group), group=once)
 
 
 def _block(incident: Incident, once: Sequence[Finding], options: RenderOptions, *, explained: bool) -> list[str]:
@@ -97,7 +98,7 @@ def _block(incident: Incident, once: Sequence[Finding], options: RenderOptions, 
     lines += log_lines(lead, console)
     if not explained:
         lines += rule_lines(lead, console) + cause_lines(lead, console)
-    lines += command_lines(lead, console)
+    lines += certainty_lines(once[:_FEW], console) + command_lines(lead, console)
     causes = "causes as above; " if explained else ""
     return lines + remark_lines(
         "note", f"{causes}-v shows the other {plural(incident.findings - 1, 'finding')}", console

@@ -34,7 +34,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
         _table(listed),
         f"… and {omitted_text(left_out)}." if left_out else "",
         _baseline(result),
-        coverage_line(result.coverage),
+        coverage_line(result),
         _audited(result.digests),
         _unread(result, unreadable=True),
         _unread(result, unreadable=False),

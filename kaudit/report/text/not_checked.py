@@ -25,10 +25,10 @@ def verdict_section(result: ScanResult, console: Console) -> list[str]:
     first, *others = map(visible, verdict.lines)
     lines = [console.paint(line, style) for line in console.wrap(first, indent="  ")]
     for text in others:
-        head, separator, command = text.partition(COMMAND)
-        lines += console.wrap(head.removesuffix("; "), indent="  ") if head else []
-        # a command is never wrapped, so that it can be copied
-        lines += [separator + console.paint(command, Style.COMMAND)] if separator else []
+        if text.startswith(COMMAND):  # never wrapped, so that it can be copied
+            lines.append(COMMAND + console.paint(text.removeprefix(COMMAND), Style.COMMAND))
+        else:
+            lines += console.wrap(text, indent="  ")
     return lines
 
 
@@ -52,14 +52,14 @@ def closing_sections(result: ScanResult, options: RenderOptions) -> list[list[st
 
 def _coverage(result: ScanResult, console: Console, *, each: bool) -> list[str]:
     """Return what became of the offsets; where nothing is wrong the verdict says it."""
-    return coverage_section(result.coverage, console, each=each) if each or verdict_of(result).severity else []
+    return coverage_section(result, console, each=each) if each or verdict_of(result).severity else []
 
 
 def closing_line(result: ScanResult, *, notes_hidden: bool, seconds: float | None) -> str:
     """Return the line that ends a run on stderr."""
     parts = [counts_text(result, notes_hidden=notes_hidden), extent(result)]
     text = " ".join(parts) + (f", {duration(seconds)}" if seconds is not None else "")
-    ends = [coverage_sentence(result.coverage), "incomplete" if result.incomplete else ""]
+    ends = [coverage_sentence(result), "incomplete" if result.incomplete else ""]
     return "; ".join([text, *filter(None, ends)])
 
 

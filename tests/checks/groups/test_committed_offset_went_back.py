@@ -106,7 +106,7 @@ def test_a_step_says_who_and_when(tmp_path):
         "the committed offset of g on orders-0 went back, by member n in generation 2; from 20 to 5"
     )
     assert (found.topic, found.partition, found.offset, found.last_offset) == ("__consumer_offsets", 0, 3, 3)
-    assert found.impact == Impact(records_delivered_again=0)  # the log of orders-0 is not given
+    assert found.impact == Impact(records_delivered_again=0, commits_went_back=1)  # the log of orders-0 is not given
     (step,) = evidence_of(found)["changes"]
     assert (step["committed_before"], step["committed"], step["before_offset"], step["restored_offset"]) == (
         20,

@@ -1,4 +1,7 @@
-"""What a scan says of the recorded accidents, beside the truth: python -m tests.live_brokers.accidents.judged prints the table."""
+"""What a scan says of the recorded accidents, beside the truth: python -m tests.live_brokers.accidents.judged prints the table.
+
+With directories, such as those of accidents that are not recorded here: their verdicts, as a terminal of 80 columns shows them.
+"""
 
 import shutil
 import sys
@@ -6,8 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import kaudit
+from kaudit.model.finding import Severity, Status
 from kaudit.model.impact import Impact
 from kaudit.model.total_impact import total_impact
+from kaudit.report.console import Console
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.table import render_scan
+from kaudit.results.verdict import made_verdict
 from tests.live_brokers.accidents.truth import DATA, Moment, TopicTruth, truths
 from tests.unpacked import unpacked
 
@@ -45,7 +53,7 @@ def copied(name: str, into: Path) -> Path:
 
 
 def wrong(where: str, moment: Moment, result: kaudit.ScanResult) -> dict[str, str]:
-    """Return what a scan of a moment, `where`, says wrongly, by what it is about: `TOPIC lost`, `TOPIC doubled`, `TOPIC hidden` or `warnings`."""
+    """Return what a scan of a moment, `where`, says wrongly, by what it is about: `TOPIC lost`, `TOPIC doubled`, `TOPIC hidden`, `warnings` or `verdict`."""
     found: dict[str, str] = {}
     for topic, true in moment.topics.items():
         cost = total_impact(finding for finding in result.findings if finding.topic == topic)
@@ -56,11 +64,33 @@ def wrong(where: str, moment: Moment, result: kaudit.ScanResult) -> dict[str, st
             fits = most is None if unknown else most is not None and truth <= most <= bound
             if not (fits and (0 if unknown or may_be_none else truth / 2) <= least <= truth):
                 found[f"{topic} {about}"] = f"{truth}, the scan says {least} to {'unknown' if most is None else most}"
-    if moment.healthy and (
-        warned := sorted({each.code for each in result.findings if each.severity.name in ("ERROR", "WARNING")})
-    ):
+            if (unknown or may_be_none) and not _is_named(topic, result):
+                found[f"{topic} evidence"] = "the verdict and the finding do not name what is missing"
+    if moment.healthy and (warned := sorted({each.code for each in result.findings if each.severity > Severity.NOTE})):
         found["warnings"] = ", ".join(warned)
+    if len(rows := verdict_rows(result)) > MOST_ROWS:
+        found["verdict"] = f"{len(rows)} rows of 80 columns: {' | '.join(rows)}"
     return found
+
+
+MOST_ROWS = 3
+
+
+def verdict_rows(result: kaudit.ScanResult) -> list[str]:
+    """Return the rows that the verdict takes in the table on a terminal of 80 columns; a command is one, as it is printed."""
+    return render_scan(result, RenderOptions(Console(width=80))).partition("\n\n")[0].splitlines()
+
+
+def _is_named(topic: str, result: kaudit.ScanResult) -> bool:
+    """Return whether a finding about a topic says what to fetch to know what it lost, and the first line says what of it is missing."""
+    fetches = [
+        fetch
+        for finding in result.findings
+        if finding.topic == topic and finding.status is Status.NEW and finding.impact.is_lossy
+        if (fetch := finding.evidence.to_be_certain) is not None
+    ]
+    said = made_verdict(result).lines[0]
+    return any(all(each.partition(": ")[0] in said for each in fetch.split("; ")) for fetch in fetches)
 
 
 def _figures(true: TopicTruth, cost: Impact) -> Iterator[tuple[str, int, int, int | None]]:
@@ -75,7 +105,12 @@ def _figures(true: TopicTruth, cost: Impact) -> Iterator[tuple[str, int, int, in
 
 
 def main() -> None:
-    """Print what is wrong."""
+    """Print what is wrong; of directories that are given the verdicts, and how many rows they take."""
+    for directory in sys.argv[1:]:
+        rows = verdict_rows(kaudit.scan(directory))
+        sys.stdout.write(f"{directory}: {len(rows)} rows\n" + "".join(f"    {row}\n" for row in rows))
+    if sys.argv[1:]:
+        return
     for name, accident in truths().items():
         for moment in accident.moments:
             result = kaudit.scan(recorded(name) / moment.name)
