@@ -97,9 +97,7 @@ def stray_file(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 records_lost_at_least=None if is_counted else count if log and log.never_created else 0,
                 records_lost_at_most=None if is_counted else count,
                 # as a shell finds it: the id between is 32 digits
-                cautions=(
-                    Caution(Act.DELETE, f"{first.topic}-{first.partition}.*-{first.kind}", _alone(log, alone)),
-                ),
+                cautions=(Caution(Act.DELETE, f"{first.topic}-{first.partition}.*-{first.kind}", _alone(log, alone)),),
             ),
             following=() if log is None else _commands(f"{log.log.log_dir}/{first.name}", log),
         )

@@ -22,7 +22,7 @@ from kaudit.model.batch import Batches, last_offsets, last_sequences
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, NO_PRODUCER_ID, TRANSACTIONAL_FLAG
 from kaudit.model.digests import ALGORITHM, PartitionDigest
 from kaudit.model.finding import Finding
-from kaudit.model.impact import Impact
+from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.ledger import LedgerResult, RecordRange, RepeatedRange, TopicLedger, mapped_ranges
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult, PartitionComparison
@@ -154,7 +154,7 @@ def finding_row(finding: Finding) -> Row:
     }
 
 
-_IMPACT_NUMBERS = tuple(name for name in Impact.__struct_fields__ if name != "cautions")
+_IMPACT_NUMBERS = tuple(name for name in Impact.__struct_fields__ if getattr(NO_IMPACT, name) is None)
 
 
 def findings_table(findings: Sequence[Finding]) -> Any:  # noqa: ANN401 - pyarrow has no types
