@@ -16,8 +16,8 @@ from benchmarks.run import MIB, SHAPES, inside
 
 LIMITS = {
     "no faults": ("CRC passes", 26.0),
-    "small": ("times no faults", 2.0),
-    "many faults": ("times no faults", 13.0),
+    "small": ("times no faults", 1.8),
+    "many faults": ("times no faults", 8.2),
     "large": ("CRC passes", 2.6),
     "mixed": ("CRC passes", 16.0),
     "transactional v1": ("times small", 2.0),
