@@ -1,12 +1,13 @@
 """The DataFrames of `kaudit.spark`, and how each is made of another."""
 
+import inspect
 import os
 import pickle
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -41,9 +42,9 @@ from kaudit.spark.options import (
     READING,
     RESULTS,
     ReadOptions,
-    Time,
     absolute,
     checked_name,
+    hint,
     read_options,
 )
 from kaudit.spark.plan import TASKS_PER_CORE, AuditPlan, listed_input
@@ -60,95 +61,26 @@ from kaudit.spark.tasks import PLANNED, SCAN_WIDE, STEPS, WHOLE, ArrowMap, Batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _registered: "WeakSet[SparkSession]" = WeakSet()
 
 
-class Chosen(TypedDict, total=False):
-    """What to read, as of `kaudit scan`. `allow_incomplete`: what cannot be listed or read raises no error."""
+def _takes(known: frozenset[str]) -> Callable[[_Function], _Function]:
+    """Show the options that a function takes as its keywords, each with its type."""
 
-    topics: Sequence[str]
-    partitions: Sequence[int]
-    depth: str
-    layout: str
-    log_start_offset: int
-    compacted: bool
-    compacted_topics: Sequence[str]
-    command_config: str
-    from_offset: int
-    to_offset: int
-    from_time: Time
-    to_time: Time
-    max_bytes_per_second: int
-    remote: str
-    remote_keys: Sequence[str]
-    allow_incomplete: bool
+    def shown(function: _Function) -> _Function:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        named = sorted(known - {"paths", *signature.parameters})
+        options = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint(name))
+            for name in named
+        ]
+        vars(function)["__signature__"] = signature.replace(parameters=[*own, *options])
+        return function
 
-
-class Read(Chosen, total=False):
-    """What to read. Offsets and times are inclusive; of a batch or record outside of them there is no row.
-
-    `partition_bytes`: bytes of segments that a task reads, about (a block of the store, 128 MiB where it has none, up to 1 GiB by
-    the size of the input); `pushdown`: filters of Spark choose segments, in data sources.
-    """
-
-    first_offset: int
-    last_offset: int
-    since: Time
-    until: Time
-    require_all: bool
-    partition_bytes: int
-    pushdown: bool
-
-
-class Judgement(TypedDict, total=False):
-    """How to audit, as `kaudit scan`: `since` and `until` choose findings by the time of their batch.
-
-    `allow_incomplete`: what could not be read raises no error.
-    """
-
-    broker_version: str
-    producer_ids: Sequence[int]
-    since: Time
-    until: Time
-    now: Time
-    zookeeper: str
-    blocks: str
-    metadata: str
-    server_logs: Sequence[str]
-    client_logs: Sequence[str]
-    state: str
-    allow_incomplete: bool
-
-
-class Replicas(Chosen, total=False):
-    """How replicas are compared, as `kaudit diff` does. `names`: texts NAME=PATH."""
-
-    names: Sequence[str]
-
-
-class Records(Chosen, total=False):
-    """How records are compared, as `kaudit dedup` does. `schemas` and `key_schemas`: texts ID=FILE or FILE, read where Spark plans."""
-
-    identity: str
-    schemas: Sequence[str]
-    key_schemas: Sequence[str]
-    isolation_level: str
-    temporary_directory: str
-
-
-class Compared(Records, total=False):
-    """How two logs are compared, as `kaudit diff --by records` does. `maps`: texts REGEX=NAME; `windows`: a span of time such as 10m.
-
-    `translate_groups`: groups of the source; a row for each partition says where they go on in the target. `target_command_config` and
-    `target_remote`: as those of the source.
-    """
-
-    maps: Sequence[str]
-    windows: str
-    translate_groups: Sequence[str]
-    target_command_config: str
-    target_remote: str
+    return shown
 
 
 def register(spark: "SparkSession") -> None:
@@ -164,8 +96,13 @@ def register(spark: "SparkSession") -> None:
         _registered.add(spark)
 
 
-def batches(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "DataFrame":
+@_takes(READING)
+def batches(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
     """Return a row for each valid batch of the segments under `paths`.
+
+    Offsets and times are inclusive; of a batch outside of them there is no row. `partition_bytes`: bytes of segments that a task reads,
+    about (a block of the store, 128 MiB where it has none, up to 1 GiB by the size of the input); `pushdown`: filters of Spark choose
+    segments, in data sources; `allow_incomplete`: what cannot be listed, and by `runs` what cannot be read, raises no error.
 
     Raises:
         UsageError: an option is wrong. What cannot be found or read is said when an action reads.
@@ -174,7 +111,8 @@ def batches(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "Da
     return _load(spark, "batches", paths, options)
 
 
-def records(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "DataFrame":
+@_takes(READING)
+def records(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
     """Return a row for each record of data: offset, timestamp, key, value, headers, decompressed in tasks.
 
     Control records are left out; aborted transactions are not. Raises as `batches` does.
@@ -182,7 +120,8 @@ def records(spark: "SparkSession", paths: Paths, **options: Unpack[Read]) -> "Da
     return _load(spark, "records", paths, options)
 
 
-def runs(source: "DataFrame | SparkSession", paths: Paths | None = None, **options: Unpack[Read]) -> "DataFrame":
+@_takes(READING)
+def runs(source: "DataFrame | SparkSession", paths: Paths | None = None, **options: object) -> "DataFrame":
     """Return runs and markers of producers, and the chunks that findings() and the others need: of `batches`, or of `paths`.
 
     `runs(spark, paths)` reads segments without a row for each batch in between. Of `batches` all columns must be there.
@@ -197,17 +136,18 @@ def runs(source: "DataFrame | SparkSession", paths: Paths | None = None, **optio
     return given.select(*NEEDED).mapInArrow(batches_to_runs, spark_schema("runs", _origin_of(given)))
 
 
+@_takes(RESULTS)
 def findings(
     source: "DataFrame | SparkSession",
     paths: Paths | None = None,
-    **options: Any,  # noqa: ANN401 - Read and Judgement
+    **options: object,
 ) -> "DataFrame":
     """Return what `kaudit scan` finds, of `runs` or of `paths`, in its order.
 
     `paths` are listed when it is called, the logs of `runs` by the action. Of runs of several logs these are audited as if all had
     been given to one call. Of `runs` that were made of some of the batches, the others are read again, so that what a filter
-    left out never looks lost, and findings about them are left out. `options` are those of Read, with `paths`, and of
-    Judgement. `since` and `until` choose findings here.
+    left out never looks lost, and findings about them are left out. Options of reading go with `paths` alone. `since` and `until`
+    choose findings here. `allow_incomplete`: what could not be read raises no error.
 
     Raises:
         UsageError: an option is wrong, or a path does not exist.
@@ -218,10 +158,11 @@ def findings(
     return _joined(known).mapInArrow(FindingRows(allow_incomplete), spark_schema("findings"))
 
 
+@_takes(RESULTS)
 def timelines(
     source: "DataFrame | SparkSession",
     paths: Paths | None = None,
-    **options: Any,  # noqa: ANN401 - as above
+    **options: object,
 ) -> "DataFrame":
     """Return the history of every producer id, of `runs` or of `paths`: runs, markers, missing offsets and findings by offset.
 
@@ -230,10 +171,11 @@ def timelines(
     return _histories(source, paths, options, "timelines")
 
 
+@_takes(RESULTS)
 def producers(
     source: "DataFrame | SparkSession",
     paths: Paths | None = None,
-    **options: Any,  # noqa: ANN401 - as above
+    **options: object,
 ) -> "DataFrame":
     """Return every producer id of every partition replica with the state a broker would rebuild, of `runs` or of `paths`.
 
@@ -242,31 +184,35 @@ def producers(
     return _histories(source, paths, options, "producers")
 
 
-def diff(spark: "SparkSession", paths: Paths, **options: Unpack[Replicas]) -> "DataFrame":
+@_takes(COMPARED["diff"])
+def diff(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
     """Return each replica of each partition of several log directories, as `kaudit diff` compares them, partitions in tasks.
 
-    Raises as `batches` does.
+    `names`: texts NAME=PATH.     Raises as `batches` does.
     """
     return _load(spark, "diff", paths, options)
 
 
-def dedup(spark: "SparkSession", paths: Paths, **options: Unpack[Records]) -> "DataFrame":
+@_takes(COMPARED["dedup"])
+def dedup(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
     """Return the records that repeat earlier ones of their partition, and ranges of them, as `kaudit dedup` does, in one task.
 
-    Raises as `batches` does.
+    `schemas` and `key_schemas`: texts ID=FILE or FILE, read where Spark plans.     Raises as `batches` does.
     """
     return _load(spark, "dedup", paths, options)
 
 
+@_takes(COMPARED["ledger"])
 def ledger(
     spark: "SparkSession",
     source: "str | os.PathLike[str]",
     target: "str | os.PathLike[str]",
-    **options: Unpack[Compared],
+    **options: object,
 ) -> "DataFrame":
     """Return the ranges of records that only one of two inputs has, that are there again, and that both have.
 
-    Unlike the others it reads when it is called: what is matched last depends on what was matched first.
+    `maps`: texts REGEX=NAME; `windows`: a span of time such as 10m; `translate_groups`: groups of the source, of which rows `group-offset`
+    say where they go on in the target. Unlike the others it reads when it is called: what is matched last depends on what was matched first.
 
     Raises:
         UsageError: an option is wrong, or a path does not exist.
@@ -417,9 +363,9 @@ def _parallelism(spark: "SparkSession") -> int:
     return spark.sparkContext.defaultParallelism
 
 
-def _load(spark: "SparkSession", table: str, paths: Paths, options: Read | Records | Replicas) -> "DataFrame":
+def _load(spark: "SparkSession", table: str, paths: Paths, options: dict[str, Any]) -> "DataFrame":
     raise_own_errors()
-    read = _read_options(paths, cast("dict[str, Any]", options), COMPARED.get(table, READING))
+    read = _read_options(paths, options, COMPARED.get(table, READING))
     if HAS_DATA_SOURCES:
         register(spark)
         return spark.read.format(f"kaudit.{table}").options(**read.to_text()).load()

@@ -117,6 +117,11 @@ _PATHS = frozenset(
 _TIMES = ("since", "until", "now", "from_time", "to_time")
 
 
+def hint(name: str) -> Any:  # noqa: ANN401 - a type
+    """Return the type of the Python values of an option."""
+    return Time if name in _TIMES else OPTIONS[name]
+
+
 def read_options(given: Mapping[str, Any], known: frozenset[str] = READING) -> ReadOptions:
     """Check options, each a Python value or the text of one, as JSON or as people write it: `orders,payments`.
 

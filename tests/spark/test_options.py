@@ -2,17 +2,20 @@
 
 import json
 import os
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from inspect import signature
 
 import pytest
 
+import kaudit.spark as ks
 from kaudit.cli.command_tree import command_tree, commands_of
 from kaudit.errors import UsageError
 from kaudit.scanning.comparison_options import LedgerOptions, ReplicaOptions
 from kaudit.scanning.options import DECLARED
 from kaudit.source.option import declared_fields
 from kaudit.spark import frames
-from kaudit.spark.options import AUDITING, COMPARED, READING, RESULTS, read_options, time_ms
+from kaudit.spark.options import AUDITING, COMPARED, READING, RESULTS, Time, read_options, time_ms
 
 
 @pytest.mark.parametrize(("name", "text", "value"), [
@@ -47,9 +50,8 @@ def test_values(name, text, value):
 def test_the_options_of_results_are_all_of_the_command_but_how_many_processes():
     declared = {field.keyword for field in DECLARED.values()} | {"compacted_topics"}
     assert declared - RESULTS == {"jobs"}
-    assert READING | AUDITING | {"jobs"} == declared | set(frames.Read.__annotations__) | {"paths"}
-    assert frames.Judgement.__annotations__.keys() | {"digests"} == AUDITING
-    assert frames.Read.__annotations__.keys() | {"paths"} == READING
+    own = {"paths", "first_offset", "last_offset", "partition_bytes", "pushdown", "allow_incomplete"}
+    assert READING | AUDITING | {"jobs"} == declared | own
 
 
 OUTPUT = {
@@ -81,10 +83,17 @@ def test_every_option_of_a_command_is_one_of_its_tables_or_has_a_reason_to_be_no
     assert names - without > {"topic", "partition", "depth", "remote"}
 
 
-def test_the_functions_have_the_options_of_their_tables():
-    assert frames.Replicas.__annotations__.keys() == COMPARED["diff"]
-    assert frames.Records.__annotations__.keys() == COMPARED["dedup"]
-    assert frames.Compared.__annotations__.keys() | {"target"} == COMPARED["ledger"]
+@pytest.mark.parametrize("name", ks.__all__)
+def test_functions_show_the_options_of_their_tables_with_types(name):
+    tables = {"batches": READING, "records": READING, "runs": READING, "register": set(), "read_table": set()}
+    keywords = {
+        each.name: each.annotation
+        for each in signature(getattr(frames, name)).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    }
+    assert keywords.keys() | {"paths", "target"} == tables.get(name, COMPARED.get(name, RESULTS)) | {"paths", "target"}
+    assert keywords.get("since", Time) == Time
+    assert keywords.get("topics", Sequence[str]) == Sequence[str]
 
 
 def test_every_option_of_an_audit_is_passed_on(tmp_path):
