@@ -64,10 +64,16 @@ def made_verdict(result: ScanResult) -> Verdict:
     all_serious: list[Finding | UnlistedFindings] = [*serious]
     all_serious += [each for each in result.unlisted if (each.status, each.severity) in _COUNTED]
     impacts = impacts_by_partition(serious)
-    lost = _bounds({place: _lost(impact) for place, impact in impacts.items() if impact.is_lossy})
-    doubled = _bounds(
-        {place: _doubled(impact) for place, impact in impacts.items() if impact.records_duplicated is not None}
-    )
+    lost = {
+        place: (each.records_lost_at_least or 0, each.records_lost_at_most)
+        for place, each in impacts.items()
+        if each.is_lossy
+    }
+    doubled = {
+        place: (each.records_duplicated, each.records_duplicated_at_most)
+        for place, each in impacts.items()
+        if each.records_duplicated is not None
+    }
     blocked = sorted(_blocked(new), key=lambda each: -(each.offsets_invisible or 0))
     # what is open may be aborted whatever its severity
     held = [
@@ -78,7 +84,7 @@ def made_verdict(result: ScanResult) -> Verdict:
     groups = members(serious)
     first = _first(groups, cautions)
     found = _found_text(all_serious, len(groups) if len(groups) < len(serious) else 0)
-    costs = [_costs_text(impacts, lost, doubled, most) for most in (_NAMED, 1)]
+    costs = [_costs_text(list(impacts.values()), lost, doubled, most) for most in (_NAMED, 1)]
     return Verdict(
         lines=_fitted(
             list(_cost_line(result, costs, found, missing_evidence(serious), is_blocked=bool(blocked))),
@@ -86,8 +92,8 @@ def made_verdict(result: ScanResult) -> Verdict:
             list(_advice_line(first, cautions)),
         ),
         severity=max((each.severity for each in all_serious), default=None),
-        records_lost=lost,
-        records_duplicated=doubled,
+        records_lost=_bounds(lost),
+        records_duplicated=_bounds(doubled),
         blocked=blocked[:_BLOCKED_LISTED],
         blocked_partitions=len(blocked),
         first=first,
@@ -134,14 +140,6 @@ _Bounds = tuple[int, int | None]
 """At least, and at most (None: not known)."""
 
 
-def _lost(impact: Impact) -> _Bounds:
-    return impact.records_lost_at_least or 0, impact.records_lost_at_most
-
-
-def _doubled(impact: Impact) -> _Bounds:
-    return impact.records_duplicated or 0, impact.records_duplicated_at_most
-
-
 def _bounds(partitions: Mapping[_Place, _Bounds]) -> PartitionBounds:
     """Add up the bounds of partitions. What is at least lost where no upper bound is known counts in both."""
     costly = [bounds for bounds in partitions.values() if bounds != (0, 0)]
@@ -155,34 +153,20 @@ def _bounds(partitions: Mapping[_Place, _Bounds]) -> PartitionBounds:
 
 
 def _costs_text(
-    impacts: Mapping[_Place, Impact], lost: PartitionBounds, doubled: PartitionBounds, most_named: int
+    impacts: Sequence[Impact], lost: Mapping[_Place, _Bounds], doubled: Mapping[_Place, _Bounds], most_named: int
 ) -> list[str]:
-    total = added(list(impacts.values()))
-    texts = [*_lost_text(lost, impacts, most_named), *_doubled_text(doubled, impacts, most_named)]
+    total = added(impacts)
+    texts = [*_records_text(lost, "lost", most_named), *_records_text(doubled, "written twice", most_named)]
     return [*texts, *failed(total), *consumed(total)]
 
 
-def _lost_text(lost: PartitionBounds, impacts: Mapping[_Place, Impact], most_named: int) -> Iterator[str]:
-    places = [place for place, impact in impacts.items() if impact.is_lossy and _lost(impact) != (0, 0)]
-    where = _where(places, most_named)
-    if not lost.nothing and not lost.at_most:
-        yield f"records may be lost{where}: how many is not known"
-    elif not lost.nothing:
-        yield f"{_bounds_text(lost)} lost{_extent_of(lost, where)}"
-
-
-def _doubled_text(doubled: PartitionBounds, impacts: Mapping[_Place, Impact], most_named: int) -> Iterator[str]:
-    if not doubled.nothing:
-        where = _where(
-            [
-                place
-                for place, impact in impacts.items()
-                if impact.records_duplicated is not None and _doubled(impact) != (0, 0)
-            ],
-            most_named,
-        )
-        known = f"{_bounds_text(doubled)} written twice{_extent_of(doubled, where)}"
-        yield known if doubled.at_most else f"records may be written twice{where}: how many is not known"
+def _records_text(partitions: Mapping[_Place, _Bounds], became: str, most_named: int) -> Iterator[str]:
+    bounds = _bounds(partitions)
+    where = _where([place for place, own in partitions.items() if own != (0, 0)], most_named)
+    if not bounds.nothing and not bounds.at_most:
+        yield f"records may be {became}{where}: how many is not known"
+    elif not bounds.nothing:
+        yield f"{_bounds_text(bounds)} {became}{_extent_of(bounds, where)}"
 
 
 def _bounds_text(bounds: PartitionBounds) -> str:

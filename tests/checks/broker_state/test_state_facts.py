@@ -92,7 +92,7 @@ def test_what_only_a_broker_without_the_producers_state_lets_happen(kind, silenc
 def test_a_silence_needs_two_times(remembered, known, is_reported):
     one = observed(ObservationKind.EXACT_DUPLICATE, 99 * DAY, remembered=remembered, known=known)
     assert len(reported(state_expired, one, context=WEEK)) == is_reported
-    without = one._replace(batch=None, marker=EndTxnMarker(50, 7, 1, 0, 1, 99 * DAY, 0, 50, 0, 78, 1, 0))
+    without = replace(one, batch=None, marker=EndTxnMarker(50, 7, 1, 0, 1, 99 * DAY, 0, 50, 0, 78, 1, 0))
     assert reported(state_expired, without, context=WEEK) == []
 
 
