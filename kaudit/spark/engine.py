@@ -46,6 +46,7 @@ from kaudit.spark.jobs import (
     ReadMetrics,
     SparkFailedError,
     ask_tasks,
+    collected,
     errors_in_one_line,
     from_here,
     named_job,
@@ -256,27 +257,23 @@ def _audited_scan(run: _Run, replayed: "DataFrame", progress: Progress) -> _Audi
 
 def _outlines(run: _Run, replayed: "DataFrame", progress: Progress) -> list[PartitionAudit]:
     table = _table(run, replayed.where(f"kind = {OUTLINE}").select("job_index", "data"), progress)
-    found = dict(zip(table["job_index"].to_pylist(), table["data"], strict=True))
-    return [unpack(found[job_index].as_py(), PartitionAudit) for job_index in range(len(run.jobs))]
+    return [unpack(data, PartitionAudit) for _, data in _by_job(table)]
 
 
 def _counts(run: _Run, replayed: "DataFrame", cross: CrossPartition, in_tasks: FindingsInTasks) -> AllCounts:
-    with errors_in_one_line(), named_job(run.session, "kaudit: make the findings"):
-        count = partial(count_findings, in_tasks=in_tasks, few=_FINDINGS_BROUGHT // max(len(run.jobs), 1))
-        table = arrow_table(audits_of(replayed).mapInArrow(count, FOUND))
-    found = sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0])
+    count = partial(count_findings, in_tasks=in_tasks, few=_FINDINGS_BROUGHT // max(len(run.jobs), 1))
+    table = collected(run.session, "kaudit: make the findings", audits_of(replayed).mapInArrow(count, FOUND))
     of_scan = FindingCounts.of(
         "", cross.findings, partition_incidents(cross.findings), run.options.producer_ids, outside=cross.outside
     )
     return AllCounts(
-        {_SCAN_WIDE: of_scan, **{job_index: unpack(data.as_py(), FindingCounts) for job_index, data in found}}
+        {_SCAN_WIDE: of_scan, **{job_index: unpack(data, FindingCounts) for job_index, data in _by_job(table)}}
     )
 
 
 def _timeline_counts(run: _Run, replayed: "DataFrame") -> list[int]:
-    with errors_in_one_line(), named_job(run.session, "kaudit: count the timelines"):
-        table = arrow_table(audits_of(replayed, "kept").mapInArrow(count_timelines, TIMELINE_COUNTS))
-    return [count for _, count in sorted(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))]
+    counts = audits_of(replayed, "kept").mapInArrow(count_timelines, TIMELINE_COUNTS)
+    return [count for _, count in _by_job(collected(run.session, "kaudit: count the timelines", counts))]
 
 
 def _timelines(run: _Run, replayed: "DataFrame", scan: _AuditedScan, listed: Mapping[int, int]) -> list[Timeline]:
@@ -284,17 +281,21 @@ def _timelines(run: _Run, replayed: "DataFrame", scan: _AuditedScan, listed: Map
     if logs is not None and logs.names_transactional_ids:
         logs = logs.named(scan.audit.transactional_ids(None))
     make = partial(make_timelines, in_tasks=scan.in_tasks, across=scan.across, listed=listed, logs=logs)
-    with errors_in_one_line(), named_job(run.session, "kaudit: bring the timelines that are listed"):
-        table = arrow_table(audits_of(replayed, "kept").mapInArrow(make, TIMELINE_ROWS))
-    places = zip(table["job_index"].to_pylist(), table["number"].to_pylist(), range(table.num_rows), strict=True)
-    return [unpack(table["timeline"][at].as_py(), Timeline) for _, _, at in sorted(places)]
+    made = audits_of(replayed, "kept").mapInArrow(make, TIMELINE_ROWS)
+    table = collected(run.session, "kaudit: bring the timelines that are listed", made)
+    return [unpack(timeline, Timeline) for _, _, timeline in _by_job(table)]
 
 
 def _listed(run: _Run, replayed: "DataFrame", make: ArrowMap) -> Iterator[Finding]:
-    with errors_in_one_line(), named_job(run.session, "kaudit: bring the findings that are listed"):
-        table = arrow_table(audits_of(replayed).mapInArrow(make, FOUND))
-    for _, data in sorted(zip(table["job_index"].to_pylist(), table["found"], strict=True), key=lambda row: row[0]):
-        yield from unpack(data.as_py(), list[SentFinding])
+    made = audits_of(replayed).mapInArrow(make, FOUND)
+    for _, data in _by_job(collected(run.session, "kaudit: bring the findings that are listed", made)):
+        yield from unpack(data, list[SentFinding])
+
+
+def _by_job(table: pa.Table) -> Iterator[Sequence[Any]]:
+    """Yield the rows in the order of their leading numbers, of which no two rows have the same."""
+    rows = zip(*(table[name] for name in table.column_names), strict=True)
+    return ([cell.as_py() for cell in row] for row in sorted(rows, key=lambda row: [cell.as_py() for cell in row[:-1]]))
 
 
 @contextmanager

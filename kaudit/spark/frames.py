@@ -51,7 +51,7 @@ from kaudit.spark.plan import TASKS_PER_CORE, AuditPlan, listed_input
 from kaudit.spark.readers import read_parts, reader_of
 from kaudit.spark.reading_in_tasks import replayed_on
 from kaudit.spark.record_ledger import SessionRecords
-from kaudit.spark.releases import HAS_DATA_SOURCES, arrow_table, by_number, frame_of
+from kaudit.spark.releases import HAS_DATA_SOURCES, arrow_table, by_number, frame_of, work_frame
 from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import arrow_schema, raise_own_errors, spark_schema, to_batches
 from kaudit.spark.session import SparkOptions, session
@@ -370,11 +370,8 @@ def _load(spark: "SparkSession", table: str, paths: Paths, options: dict[str, An
         register(spark)
         return spark.read.format(f"kaudit.{table}").options(**read.to_text()).load()
     reader = reader_of(table, read.to_text())
-    parts = pa.array(reader.parts(), pa.binary())
-    planned = frame_of(spark, pa.table({"number": pa.array(range(len(parts)), pa.int32()), "part": parts}))
-    if len(parts):
-        planned = by_number(planned, len(parts), "number")
-    return planned.mapInArrow(partial(read_parts, reader=reader), spark_schema(table, read.origin))
+    parts = work_frame(spark, reader.parts())
+    return parts.mapInArrow(partial(read_parts, reader=reader), spark_schema(table, read.origin))
 
 
 def _read_options(paths: Paths, options: dict[str, Any], known: frozenset[str]) -> ReadOptions:

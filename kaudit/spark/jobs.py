@@ -27,7 +27,7 @@ from kaudit.spark.tasks import ANSWERS, answering
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
@@ -87,8 +87,7 @@ def ask_tasks(
     )
     tasks = max(min(len(questions), 2 * spark.sparkContext.defaultParallelism), 1)
     asked = frame_of(spark, table).repartition(tasks) if tasks > 1 else frame_of(spark, table).coalesce(1)
-    with errors_in_one_line(), named_job(spark, description):
-        answers = arrow_table(asked.mapInArrow(partial(answering, answer=answer, kind=kinds[0]), ANSWERS))
+    answers = collected(spark, description, asked.mapInArrow(partial(answering, answer=answer, kind=kinds[0]), ANSWERS))
     found = dict(zip(answers["number"].to_pylist(), answers["answer"], strict=True))
     return [unpack(found[number].as_py(), kinds[1]) for number in range(len(questions))]
 
@@ -147,6 +146,12 @@ def errors_in_one_line() -> Iterator[None]:
         if type(error).__module__.startswith("py4j."):  # what the JVM throws past pyspark
             raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
         raise
+
+
+def collected(spark: "SparkSession", description: str, frame: "DataFrame") -> pa.Table:
+    """Bring a frame to the driver by a named job. Raises as `errors_in_one_line` does."""
+    with errors_in_one_line(), named_job(spark, description):
+        return arrow_table(frame)
 
 
 @contextmanager

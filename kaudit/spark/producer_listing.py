@@ -21,7 +21,7 @@ from kaudit.model.result import ScanResult
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import Audit
 from kaudit.source.layout import PartitionDirectory
-from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
+from kaudit.spark.jobs import collected, errors_in_one_line, from_here, named_job
 from kaudit.spark.producer_shares import (
     SHARES_SCHEMA,
     FirstIds,
@@ -42,7 +42,7 @@ from kaudit.spark.producer_shares import (
     sharing_ids,
     sharing_names,
 )
-from kaudit.spark.releases import arrow_table, by_number, frame_of
+from kaudit.spark.releases import by_number, frame_of, work_frame
 from kaudit.spark.table_target import SORTED_BY
 from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
 from kaudit.spark.task_findings import FindingsInTasks, audits_of
@@ -86,10 +86,8 @@ class IdsToShare(Struct, frozen=True):
 
 def _names(spark: "SparkSession", coordinator: Sequence[PartitionDirectory], shares: int) -> "DataFrame":
     """Describe the reading of __transaction_state: a task for each of its partitions."""
-    works = [pack(NamesTask(number, directory)) for number, directory in enumerate(coordinator)]
-    table = pa.table({"task": pa.array(range(len(works)), pa.int32()), "work": pa.array(works, pa.binary())})
-    planned = by_number(frame_of(spark, table), len(works), "task")
-    return planned.mapInArrow(sharing_names(shares, from_here()), SHARES_SCHEMA)
+    works = (pack(NamesTask(number, directory)) for number, directory in enumerate(coordinator))
+    return work_frame(spark, works).mapInArrow(sharing_names(shares, from_here()), SHARES_SCHEMA)
 
 
 def _in_shares(rows: "DataFrame", shares: int) -> "DataFrame":
@@ -179,8 +177,7 @@ class SharedIds(Struct, frozen=True):
         return self._collect(what, self.frame.mapInArrow(make, SHARES_SCHEMA), kind)
 
     def _collect(self, what: str, frame: "DataFrame", kind: type[_Kind]) -> list[_Kind]:
-        with errors_in_one_line(), named_job(self.session, f"kaudit: {what}"):
-            table = arrow_table(frame)
+        table = collected(self.session, f"kaudit: {what}", frame)
         return [unpack(data.as_py(), kind) for data in table["data"]]
 
 

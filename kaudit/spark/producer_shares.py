@@ -27,7 +27,7 @@ from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.table_target import KEY, PLACE, spark_schema
 from kaudit.spark.tables import OutputBatches, names_piece
 from kaudit.spark.task_findings import FindingsInTasks, replicas
-from kaudit.spark.tasks import ArrowMap, Batches, row
+from kaudit.spark.tasks import ArrowMap, Batches, row, works_of
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"
 _ROWS, _FINDINGS, _NAMES = range(3)
@@ -110,16 +110,14 @@ def sharing_names(shares: int, open_source: OpenSource) -> ArrowMap:
     """Return the function that reads partitions of __transaction_state, and gives each share its ids' names."""
 
     def share_names(tasks: Batches) -> Batches:
-        for batch in tasks:
-            for data in batch.column("work"):
-                task = unpack(data.as_py(), NamesTask)
-                names = names_of(open_source)([task.directory], None)
-                ids, texts = np.fromiter(names, dtype=np.int64, count=len(names)), list(names.values())
+        for task in works_of(tasks, NamesTask):
+            names = names_of(open_source)([task.directory], None)
+            ids, texts = np.fromiter(names, dtype=np.int64, count=len(names)), list(names.values())
 
-                def some(places: Any, ids: Any = ids, texts: Any = texts) -> dict[int, str]:  # noqa: ANN401
-                    return dict(zip(ids[places].tolist(), (texts[at] for at in places.tolist()), strict=True))
+            def some(places: Any, ids: Any = ids, texts: Any = texts) -> dict[int, str]:  # noqa: ANN401
+                return dict(zip(ids[places].tolist(), (texts[at] for at in places.tolist()), strict=True))
 
-                yield from _shared(shares, _NAMES, task.number, ids, some)
+            yield from _shared(shares, _NAMES, task.number, ids, some)
 
     return share_names
 

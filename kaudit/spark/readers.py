@@ -122,10 +122,9 @@ def reader_of(table: str, given: Mapping[str, Any]) -> Reader:
 
 
 def read_parts(batches: Iterable[pa.RecordBatch], reader: Reader) -> Iterator[pa.RecordBatch]:
-    """Read the parts of a column `part` in a task."""
-    for batch in batches:
-        for part in batch["part"]:
-            yield from reader.read(part.as_py())
+    """Read the parts of a column `work` in a task."""
+    for part in (part for batch in batches for part in batch.column("work")):
+        yield from reader.read(part.as_py())
 
 
 def read_batches(read: SegmentRead, options: ReadOptions) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,6 @@ from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
@@ -31,7 +30,7 @@ from kaudit.source.layout import PartitionDirectory, Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.jobs import ask_tasks, from_here
 from kaudit.spark.plan import SparkPlan
-from kaudit.spark.releases import by_number, frame_of
+from kaudit.spark.releases import by_number, work_frame
 from kaudit.spark.tasks import CHUNK_ORDER, CHUNKS, STEPS, Count, reading, replay
 
 if TYPE_CHECKING:
@@ -44,15 +43,9 @@ def replayed_on(
     spark: "SparkSession", plan: SparkPlan, keeps: Rows, attempts: int, count: Count | None = None
 ) -> "DataFrame":
     """Describe the reading of a log: plan -> read -> shuffle -> replay -> rows of STEPS; `attempts` and `count` as of `reading`."""
-    table = pa.table(
-        {
-            "task": pa.array(range(len(plan.works)), pa.int32()),
-            "work": pa.array((pack(work) for work in plan.works), pa.binary()),
-        }
-    )
     open_source = from_here()
     read = partial(reading, open_source=open_source, retries=attempts, count=count)
-    chunks = by_number(frame_of(spark, table), max(len(plan.works), 1), "task").mapInArrow(read, CHUNKS)
+    chunks = work_frame(spark, map(pack, plan.works)).mapInArrow(read, CHUNKS)
     by_replica = by_number(chunks, plan.shuffle_partitions, "shuffle_partition").sortWithinPartitions(*CHUNK_ORDER)
     return by_replica.mapInArrow(partial(replay, keeps=keeps, open_source=open_source), STEPS)
 

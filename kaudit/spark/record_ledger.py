@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 from pyspark import StorageLevel
@@ -32,9 +31,9 @@ from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job, require_readable
-from kaudit.spark.releases import arrow_table, by_number, frame_of
+from kaudit.spark.releases import arrow_table, by_number, work_frame
 from kaudit.spark.session import SparkOptions, session
-from kaudit.spark.tasks import Batches, prepare_worker, row
+from kaudit.spark.tasks import Batches, prepare_worker, row, works_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -151,14 +150,7 @@ def _questions(spark: "SparkSession", work: Sequence[RecordTask]) -> "DataFrame"
         _Question(index, task.directory, task.number, task.topic, task.again, task.identified.name == "target")
         for index, task in enumerate(work)
     ]
-    by_size = sorted(asked, key=lambda question: -question.directory.bytes)
-    table = pa.table(
-        {
-            "number": pa.array(range(len(by_size)), pa.int32()),
-            "question": pa.array(map(pack, by_size), pa.binary()),
-        }
-    )
-    return by_number(frame_of(spark, table), len(by_size), "number")
+    return work_frame(spark, map(pack, sorted(asked, key=lambda question: -question.directory.bytes)))
 
 
 @contextmanager
@@ -196,8 +188,7 @@ def _ledgers(built: "DataFrame", directory: Path) -> list[TopicLedger]:
 def _read(questions: Batches, like: RecordTask, options: ScanOptions, open_source: OpenSource) -> Batches:
     """Read the partition of each question; yield what was read of it, and its records by bucket."""
     prepare_worker()
-    for data in (data for batch in questions for data in batch.column("question")):
-        question = unpack(data.as_py(), _Question)
+    for question in works_of(questions, _Question):
         with tempfile.TemporaryDirectory(prefix="kaudit-ledger-") as place:
             spill = Spill(place, "identified", IDENTIFIED)
             done = read_partition(question.task(like, spill), options, open_source)
@@ -208,8 +199,7 @@ def _read(questions: Batches, like: RecordTask, options: ScanOptions, open_sourc
 def _read_windows(questions: Batches, like: WindowTask, options: ScanOptions, open_source: OpenSource) -> Batches:
     """Read the partition of each question by windows; yield a row for each, its bucket being its place among the tasks."""
     prepare_worker()
-    for data in (data for batch in questions for data in batch.column("question")):
-        question = unpack(data.as_py(), _Question)
+    for question in works_of(questions, _Question):
         task = replace(like, records=question.task(like.records, like.records.identified))
         yield row(_ROWS, question.index, _READ, pack(read_windows(task, options, open_source)))
 

@@ -1,5 +1,6 @@
 """What releases of Spark do in different ways: 3.5 has no Arrow tables on the driver, 4.1 the first repartitioning by number."""
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -54,6 +55,13 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
         return spark.createDataFrame(table)
     rows = [tuple(row.values()) for row in table.to_pylist()]
     return spark.createDataFrame(rows, from_arrow_schema(table.schema))
+
+
+def work_frame(spark: SparkSession, works: Iterable[bytes]) -> DataFrame:
+    """Return packed works as the column `work`, each in a Spark partition of its own."""
+    packed = pa.array(works, pa.binary())
+    table = pa.table({"number": pa.array(range(len(packed)), pa.int32()), "work": packed})
+    return by_number(frame_of(spark, table), max(len(packed), 1), "number")
 
 
 @cache

@@ -146,14 +146,15 @@ def _prepare_launch(master: str | None, given: Mapping[str, str]) -> None:
     # workers take PATH's python3 otherwise, which need not have kaudit
     os.environ.setdefault("PYSPARK_PYTHON", given.get("spark.pyspark.python", sys.executable))
     # Spark's own bar would write over kaudit's on the same stderr; pyspark turns it on before anybody can ask
-    given = {"spark.ui.showConsoleProgress": "false", **given}
-    arguments = [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
+    own = {"spark.ui.showConsoleProgress": "false"}
     java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('spark-log4j2.properties').as_uri()}"]
     if master is None or master.startswith(_LOCAL_MASTERS):
+        own["spark.python.daemon.module"] = "kaudit.spark.daemon"
         # without it Spark asks the host's name for an address, which a laptop's DNS need not know
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if not any("-XX:+Use" in os.environ.get(name, "") for name in _JAVA_VARIABLES):
             java += _SHORT_LIVED
+    arguments = [word for key, value in {**own, **given}.items() for word in ("--conf", f"{key}={value}")]
     if "SPARK_CONF_DIR" not in os.environ and "spark.driver.extraJavaOptions" not in given:
         arguments += ["--driver-java-options", " ".join(java)]
     before = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")

@@ -20,7 +20,7 @@ from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.releases import by_number, frame_of
 from kaudit.spark.table_target import TableTarget
 from kaudit.spark.task_findings import FindingsInTasks, SentFinding, audits_of, replicas, sent
-from kaudit.spark.tasks import ArrowMap, Batches, arrow_schema
+from kaudit.spark.tasks import ArrowMap, Batches, arrow_schema, works_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -281,11 +281,9 @@ def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_sourc
     """Return the function that reads segments and turns their batches into pieces of a table."""
 
     def write_batches(segments: Batches) -> Batches:
-        for batch in segments:
-            for data in batch.column("work"):
-                task = unpack(data.as_py(), SegmentTask)
-                pieces = write_segment(task, open_source, writer)
-                yield from _in_batch(output_batches.of(task.number), task.number, task.topic, pieces)
+        for task in works_of(segments, SegmentTask):
+            pieces = write_segment(task, open_source, writer)
+            yield from _in_batch(output_batches.of(task.number), task.number, task.topic, pieces)
 
     return write_batches
 

@@ -6,10 +6,11 @@ Workers import this module by name, so kaudit must be installed where they run (
 """
 
 import gc
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import chain, groupby
-from typing import Any
+from itertools import chain, groupby, repeat
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -32,6 +33,7 @@ from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure
 from kaudit.source.layout import PartitionDirectory
 
+Work = TypeVar("Work")
 Batches = Iterator[pa.RecordBatch]
 ArrowMap = Callable[[Batches], Batches]
 
@@ -62,7 +64,21 @@ def arrow_schema(columns: str) -> pa.Schema:
 def row(columns: str, *values: object) -> pa.RecordBatch:
     """Return one row of these columns; those that have no value are null."""
     schema = arrow_schema(columns)
-    return pa.RecordBatch.from_pylist([dict(zip(schema.names, values, strict=False))], schema)
+    return pa.RecordBatch.from_arrays(list(map(_cell, schema.types, chain(values, repeat(None)))), schema=schema)
+
+
+def _cell(kind: pa.DataType, value: Any) -> pa.Array:  # noqa: ANN401 - of that type
+    """Return an array of one value, made of its bytes: pyarrow imports pandas, a second for each worker, to look at Python objects."""
+    if value is None:
+        return pa.nulls(1, kind)
+    if pa.types.is_integer(kind):
+        return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(_native(value, kind.bit_width))])
+    data = value.encode() if isinstance(value, str) else value
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes(4) + _native(len(data), 32)), pa.py_buffer(data)])
+
+
+def _native(number: int, bits: int) -> bytes:
+    return number.to_bytes(bits // 8, sys.byteorder, signed=True)
 
 
 def step(shard: int, job_index: int, kind: int, value: object = None) -> pa.RecordBatch:
@@ -92,6 +108,11 @@ def prepare_worker() -> None:
     keep_freed_memory()
     if TaskContext.get() is not None:
         gc.freeze()
+
+
+def works_of(rows: Batches, kind: type[Work]) -> Iterator[Work]:
+    """Yield the works of rows of `work_frame`, which are of this type."""
+    return (unpack(data.as_py(), kind) for batch in rows for data in batch.column("work"))
 
 
 def answering(questions: Batches, answer: Callable[[Any], object], kind: type[Any]) -> Batches:
@@ -156,9 +177,8 @@ def reading(plan: Batches, open_source: OpenSource, retries: int, count: Count |
     """
     prepare_worker()
     may_fail = _attempt() < retries
-    for batch in plan:
-        for data in batch.column("work"):
-            yield from read_task(unpack(data.as_py(), ReadTask), open_source, count, may_fail=may_fail)
+    for work in works_of(plan, ReadTask):
+        yield from read_task(work, open_source, count, may_fail=may_fail)
 
 
 def read_task(

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tarfile
 import threading
@@ -242,7 +243,8 @@ def test_what_the_jvm_is_started_with(monkeypatch, master, environment, given, a
     assert (os.environ["PYSPARK_PYTHON"], os.environ.get("SPARK_LOCAL_IP")) == (sys.executable, address)
     *words, last = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
     assert last == "pyspark-shell"
-    expected = {"spark.ui.showConsoleProgress": "false", **settings}
+    daemon = {"spark.python.daemon.module": "kaudit.spark.daemon"} if address else {}
+    expected = {"spark.ui.showConsoleProgress": "false", **daemon, **settings}
     assert words[: 2 * len(expected)] == [
         word for key, value in expected.items() for word in ("--conf", f"{key}={value}")
     ]
@@ -341,6 +343,24 @@ def test_executors_get_every_row_of_the_local_tables(session, logs, tmp_path, mo
     }
     assert asked == [("hdfs://nn/audits/run_id=nightly", codes[0]), asked[1]]
     assert set(asked[1]) == {*files}  # type: ignore[call-overload]
+
+
+def test_the_workers_daemon_has_imported_what_tasks_use_but_not_pandas():
+    """Which pyarrow imports when it makes an array of a list, and which takes longer than a small audit."""
+    script = (
+        "import sys; from kaudit.spark import daemon, tasks; tasks.row(tasks.STEPS, 1, 2, tasks.AUDIT, b'x')\n"
+        "print(*(name in sys.modules for name in ('kaudit.spark.task_findings', 'kaudit.partition.assembler', 'pandas')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True False\n"
+
+
+@pytest.mark.parametrize("values", [(), (-5, 1 << 40, "Zürich", b"\0\xff"), (5,), (0, -(1 << 63), "", b"")])
+def test_a_row_is_what_pyarrow_makes_of_its_values(values):
+    schema = pa.schema([("a", pa.int32()), ("b", pa.int64()), ("c", pa.string()), ("d", pa.binary())])
+    made = spark_tasks.row("a int, b long, c string, d binary", *values)
+    made.validate(full=True)
+    assert made.equals(pa.RecordBatch.from_pylist([dict(zip("abcd", values, strict=False))], schema))
 
 
 def test_a_disk_that_fails_is_tried_again_before_it_counts(tmp_path, monkeypatch):
