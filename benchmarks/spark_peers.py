@@ -21,7 +21,8 @@ HEADER, HEADER_BYTES = ">qiibIhiqqqhii", 61
 
 def walked(content: bytes) -> tuple[int, int]:
     view, at = memoryview(content), 0
-    batches, wrong, following = 0, 0, {}
+    batches, wrong = 0, 0
+    following: dict[int, tuple[int, int]] = {}
     while at + HEADER_BYTES <= len(view):
         _, length, _, _, crc, _, delta, _, _, producer, epoch, sequence, _ = struct.unpack_from(HEADER, view, at)
         batches += 1
@@ -39,7 +40,8 @@ def parsed(rows):
 
     for path in (path for some in rows for path in some.column("path").to_pylist()):
         records = MemoryRecords(Path(path).read_bytes())
-        batches, wrong, following = 0, 0, {}
+        batches, wrong = 0, 0
+        following: dict[int, tuple[int, int]] = {}
         while records.has_next():
             batch = records.next_batch()
             epoch, sequence = batch.producer_epoch, batch.base_sequence
