@@ -76,19 +76,6 @@ class RefusedSequence(Struct, frozen=True):
     event: EventEvidence
 
 
-class LogRemoval(Struct, frozen=True):
-    """A broker removed its whole log: its topic was deleted, or the replica moved. `end_offset` is its end before (exclusive).
-
-    `is_exact`: nothing was appended after the line that states it. None where no line does.
-    """
-
-    broker: str
-    end_offset: int | None
-    is_exact: bool
-    at_ms: int | None
-    events: Sequence[EventEvidence]
-
-
 class SegmentDeletion(Struct, frozen=True):
     """A broker deleted the segment that begins at `base_offset` because its newest record was older than `retention_ms`.
 
@@ -120,7 +107,8 @@ class LeaderHistory(Struct):
     seen_by: set[str] = field(default_factory=set)
     """The brokers with lines about a log of the partition."""
     refused: list[RefusedSequence] = field(default_factory=list)
-    removals: list[LogRemoval] = field(default_factory=list)
+    removed: bool = False
+    """A broker removed its whole log: its topic was deleted, or the replica moved."""
     deletions: list[SegmentDeletion] = field(default_factory=list)
     keyless: list[tuple[str, int, EventEvidence]] = field(default_factory=list)
     """Records without keys that log cleaners left out: the broker, how many, and the line."""

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 import kaudit
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.finding import Severity
+from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.incident_block import incident_sections
 from tests.diff.test_relations import run as diff
 from tests.live_brokers.accidents.judged import (
     MAY_BE_NONE,
@@ -149,3 +151,10 @@ def test_the_clock_is_known_of_a_broker_whose_former_registration_left_the_repli
     assert summary is not None
     assert {clock.broker_id for clock in summary.clocks} == {1, 2, 4}
     assert [log.broker_id for log in summary.unaligned] == [None]  # that of a client
+
+
+def test_findings_that_share_a_block_name_what_would_be_certain():
+    findings = kaudit.scan(recorded("leader-storm") / "over").findings
+    (block,) = incident_sections(findings, RenderOptions(), many_inputs=False)
+    said = " ".join(" ".join(block).split())
+    assert "to be certain: the logs of producers without producer ids" in said

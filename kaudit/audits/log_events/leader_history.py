@@ -17,7 +17,6 @@ from kaudit.model.record_loss import (
     LeaderHistory,
     LeaderStart,
     LogCut,
-    LogRemoval,
     RefusedSequence,
     SegmentDeletion,
 )
@@ -117,7 +116,8 @@ class _Replica(Struct):
             self.history.seen_by.add(self.broker)
             self._shorter(event, 0)
         elif event.event is _Kind.LOG_DELETED:
-            self._deleted(event)
+            self.history.removed = True
+            self.end, self.is_exact, self.stated_by, self.cut = None, False, None, None
         elif event.event is _Kind.KEYLESS_REMOVED and event.records is not None:
             self.history.keyless.append((self.broker, event.records, self.shown.evidence(event)))
         elif event.offset is not None and not _ASIDE.search(event.text):
@@ -148,12 +148,6 @@ class _Replica(Struct):
             )
             self.history.cuts.append(cut)
         self.failed = False
-
-    def _deleted(self, event: LogEvent) -> None:
-        lines = [*([] if self.stated_by is None else [self.stated_by]), self.shown.evidence(event)]
-        end, is_exact = self.end, self.is_exact
-        self.history.removals.append(LogRemoval(self.broker, end, is_exact, self.shown.time(event), lines))
-        self.end, self.is_exact, self.stated_by, self.cut = None, False, None, None
 
     def _elected(self, event: LogEvent) -> None:
         """Take a controller's line about a leader; with ZooKeeper it does not say that one had not been in sync."""

@@ -117,7 +117,7 @@ def has_one_replica(history: LeaderHistory) -> bool:
     It follows nobody until it is elected again; after a crash that is an unclean election to brokers with KIP-966.
     """
     followed = any(follower.leader != NO_LEADER for follower in history.followers)
-    changed = followed or history.cuts or history.removals
+    changed = followed or history.cuts or history.removed
     return len(history.created_by) == 1 and history.seen_by == history.created_by and not changed
 
 
