@@ -201,20 +201,20 @@ def test_an_end_that_no_line_says_has_no_upper_bound_and_is_named(tmp_path):
     log = known(tmp_path, (other(3), NEW))
     (found,) = cut_records(histories([log_cut(end=None, mark=15)], [leader()]), log, open_segment)
     assert (found.records_lost_at_least, found.records_lost_at_most) == (5, None)
-    assert any("the log's end before it was cut off" in text for text in found.unknown)
+    assert found.unknown[0].startswith("server.log of broker 1 from before: ")
 
 
 @pytest.mark.parametrize(
     ("epoch", "followed", "leaders", "others"),
     [
         pytest.param(1, [], {}, None, id="next"),
-        pytest.param(3, [], {}, "the broker ended that led under leader epoch 2", id="gap"),
+        pytest.param(3, [], {}, "the broker that led under leader epoch 2", id="gap"),
         pytest.param(3, [], {0: 1, 1: -1, 2: -1}, None, id="without-leader"),
         pytest.param(3, [], {0: 1, 1: 2, 2: 1}, None, id="led-to-the-end"),
-        pytest.param(3, [], {0: 1, 1: 2, 2: -1}, "broker 2 ended that led under leader epoch 1", id="led-by-another"),
+        pytest.param(3, [], {0: 1, 1: 2, 2: -1}, "broker 2 from before", id="led-by-another"),
         # who led the log that this one was fetched from had more perhaps
-        pytest.param(2, [0], {0: 2, 1: -1}, "broker 2 ended that led under leader epoch 0", id="followed"),
-        pytest.param(1, [0], {}, "the broker ended that led under leader epoch 0", id="followed-alone"),
+        pytest.param(2, [0], {0: 2, 1: -1}, "broker 2 from before", id="followed"),
+        pytest.param(1, [0], {}, "the broker that led under leader epoch 0", id="followed-alone"),
     ],
 )
 def test_leaders_whose_logs_nobody_shows_may_have_had_more(tmp_path, epoch, followed, leaders, others):
@@ -223,7 +223,7 @@ def test_leaders_whose_logs_nobody_shows_may_have_had_more(tmp_path, epoch, foll
     history.followers += [FollowerStart("broker 1", each, 10, BEGAN - 9) for each in followed]
     (found,) = cut_records(history, log, open_segment)
     assert (found.records_lost_at_least, found.records_lost_at_most) == (20, 20 if others is None else None)
-    assert [text.split(":")[0] for text in found.unknown] == ([] if others is None else [f"where the log of {others}"])
+    assert [text.split(":")[0] for text in found.unknown] == ([] if others is None else [f"server.log of {others}"])
     # what a broker had that came back with less is all that there was
     history.cuts.append(log_cut(by=CutBy.LOADED))
     assert bounds(history, log) == (20, 20)
