@@ -46,7 +46,9 @@ def _row(pattern: Pattern) -> str:
 
 def with_tables(page: str) -> str:
     """Return the page with the tables as they are now."""
-    before, _, rest = page.partition(_BEGIN)
+    before, mark, rest = page.partition(_BEGIN)
+    if not mark:
+        raise ValueError("not the page of these tables: docs/log-messages.md is")
     return before + _BEGIN + tables() + _END + rest.partition(_END)[2]
 
 
