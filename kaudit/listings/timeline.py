@@ -6,7 +6,7 @@ The missing offsets that a producer's timeline lists; the producer's own rows bo
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise, starmap
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -56,6 +56,9 @@ class MissingEntries:
             by_cause.setdefault(gap.cause, []).append(gap)
         self._by_cause = [(gaps, [0, *accumulate(gap.count for gap in gaps)]) for gaps in by_cause.values()]
 
+    def __bool__(self) -> bool:
+        return self._start > 0 or bool(self._by_cause)
+
     def of_producer(self, runs: Columns, markers: Columns) -> Iterator[MissingEntry]:
         """Yield the missing offsets within a producer's span, and those before the log if its first sequence is not 0.
 
@@ -89,8 +92,9 @@ _RANKS = {
     FindingEntry: _FINDINGS,
 }
 """Of entries at one offset the lower comes first."""
-_run_fields = attrgetter(*RunEntry.__struct_fields__[:-1])
+_run_fields = itemgetter(*map(MergedRun._fields.index, RunEntry.__struct_fields__[:-1]))
 """Returns the fields that an entry has from a merged run."""
+_IS_TRANSACTIONAL = MergedRun._fields.index("is_transactional")
 _MARKERS = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
 
 _FEW = 64
@@ -200,22 +204,27 @@ def partition_timelines(
     opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
     missing = MissingEntries(partition)
     tuples = _RowTuples(runs), _RowTuples(markers)
-    for producer_id, *places in zip(ids.tolist(), _slices(runs, ids), _slices(markers, ids), strict=True):
-        own_runs, own_markers = runs[places[0]], markers[places[1]]
+    for producer_id, of_runs, of_markers in zip(ids.tolist(), _slices(runs, ids), _slices(markers, ids), strict=True):
         own = by_producer.get(producer_id, [])
-        gaps = list(missing.of_producer(own_runs, own_markers))
+        # cut only where they are needed: a million ids have a run or two each
+        gaps = list(missing.of_producer(runs[of_runs], markers[of_markers])) if missing else []
         entries: Sequence[Entry]
-        if events is None and len(own_runs) + len(own_markers) + len(gaps) + len(own) > _FEW:
+        if (
+            events is None
+            and sum(each.stop - each.start for each in (of_runs, of_markers)) + len(gaps) + len(own) > _FEW
+        ):
+            own_runs, own_markers = runs[of_runs], markers[of_markers]
             entries = _made_when_asked_for(own_runs, own_markers, gaps, own)
             newest = own_runs[-1:].tolist(), with_records(own_markers)[-1:].tolist()
         else:
-            newest = tuples[0].tuples(places[0]), tuples[1].tuples(places[1])
+            newest = tuples[0].tuples(of_runs), tuples[1].tuples(of_markers)
             batches: list[RunEntry | MarkerEntry] = [*map(_run, newest[0]), *map(_marker, newest[1])]
             shown: list[Entry] = [*batches, *gaps, *map(_finding, own)]
             if events is not None:
                 batches.sort(key=_offset_of)
                 shown += events.entries(producer_id, batches, shared=len(ids) <= MAX_SHARED)
-            entries = sorted(shown, key=_offset_of)
+            # runs come by offset
+            entries = shown if len(shown) == len(newest[0]) else sorted(shown, key=_offset_of)
         yield Timeline(
             topic=partition.directory.topic,
             partition=partition.directory.partition,
@@ -274,11 +283,11 @@ def _itself(entry: MissingEntry) -> MissingEntry:
 
 
 def _run(row: Sequence[Any]) -> RunEntry:
-    run = MergedRun._make(row)
     transaction = None
-    if run.is_transactional:
+    if row[_IS_TRANSACTIONAL]:
+        run = MergedRun._make(row)
         transaction = EntryTransaction(run.transaction_first_offset, OUTCOMES[run.transaction_outcome])
-    values: list[Any] = [*_run_fields(run), transaction]
+    values: list[Any] = [*_run_fields(row), transaction]
     return RunEntry(*values)
 
 

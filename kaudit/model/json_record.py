@@ -1,12 +1,12 @@
 """Structs with a JSON form, for reports and programs, and the form of times in it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 
 from msgspec import Struct
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; with its zone each text costs twice as much
 
 
 def rfc3339(milliseconds: int) -> str | None:
@@ -15,7 +15,7 @@ def rfc3339(milliseconds: int) -> str | None:
         time = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
         return None
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{time.isoformat(timespec='milliseconds')}Z"
 
 
 _LEAVES = frozenset({int, str, bool, float, type(None)})

@@ -21,6 +21,7 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.results.incidents import incidents_of
 from kaudit.results.verdict import verdict_of
 
+_encoded = json.JSONEncoder(sort_keys=True, allow_nan=False, default=operator.index).encode  # made once
 _TIMESTAMP = re.compile(r'timestamp": (-?[0-9]+)(?=[,}])')
 """The end of a key, and its number. Text in a string cannot match: its quotation marks are escaped."""
 _rfc3339 = lru_cache(maxsize=1024)(rfc3339)
@@ -196,7 +197,7 @@ def line(document: Mapping[str, object]) -> str:
 
 def _compact(value: object) -> str:
     """Serialise with ms under keys ending in `timestamp` as RFC 3339 and -1 (none) as null; all else stays as it is."""
-    text = no_commands(json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index))
+    text = no_commands(_encoded(value))
     return _TIMESTAMP.sub(_time, text)  # in the text: visiting every value takes longer than serialising
 
 

@@ -85,7 +85,7 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
     if timeline.replica:
         title.append(f"replica {visible(timeline.replica)}")
     rows = [_cells(entry) for entry in timeline.entries]
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]  # noqa: B905 - the date has no column
     heading = _INDENT + _GAP.join(text.ljust(width) for text, width in zip(_HEADINGS, widths, strict=True))
     lines = [console.paint(line, Style.STRONG) for line in _folded(title, console.width)]
     lines.append(console.paint(heading.rstrip(), Style.FAINT))
@@ -97,7 +97,7 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
             if finding is not None:
                 lines += headline_lines(finding, console, lead=_INDENT, indent=_INDENT * 3)
             continue
-        date = date_and_clock(entry.first_timestamp)[0]
+        date = cells[-1]
         if date and date != day:
             lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
             day = date
@@ -110,19 +110,20 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
 
 
 def _cells(entry: Entry) -> Sequence[str]:
+    """Return what stands in the columns, and last the date."""
     if isinstance(entry, FindingEntry):
-        return ("",) * len(_HEADINGS)
+        return ("",) * (len(_HEADINGS) + 1)
     epoch = None if isinstance(entry, MissingEntry) else entry.producer_epoch
-    clock = date_and_clock(entry.first_timestamp)[1]
-    return offsets(entry), event(entry), "-" if epoch is None else str(epoch), sequences(entry), clock
+    date, clock = date_and_clock(entry.first_timestamp)
+    return offsets(entry), event(entry), "-" if epoch is None else str(epoch), sequences(entry), clock, date
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Console) -> list[str]:
-    text = _INDENT + _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    text = _INDENT + _GAP.join(map(str.ljust, cells, widths))
     beside = detail and console.fits(len(text) + len(_GAP) + len(detail))
     below = console.wrap(detail, lead=_INDENT + " " * (widths[0] + len(_GAP))) if detail and not beside else []
     lines = [f"{text}{_GAP}{detail}" if beside else text.rstrip(), *below]
-    return [_highlighted(line, cells[1], console) for line in lines]
+    return [_highlighted(line, cells[1], console) for line in lines] if console.color else lines
 
 
 def _highlighted(line: str, event: str, console: Console) -> str:
