@@ -188,7 +188,7 @@ def producers(
 def diff(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
     """Return each replica of each partition of several log directories, as `kaudit diff` compares them, partitions in tasks.
 
-    `names`: texts NAME=PATH.     Raises as `batches` does.
+    `names`: texts NAME=PATH. Raises as `batches` does.
     """
     return _load(spark, "diff", paths, options)
 
@@ -197,7 +197,7 @@ def diff(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
 def dedup(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
     """Return the records that repeat earlier ones of their partition, and ranges of them, as `kaudit dedup` does, in one task.
 
-    `schemas` and `key_schemas`: texts ID=FILE or FILE, read where Spark plans.     Raises as `batches` does.
+    `schemas` and `key_schemas`: texts ID=FILE or FILE, read where Spark plans. Raises as `batches` does.
     """
     return _load(spark, "dedup", paths, options)
 

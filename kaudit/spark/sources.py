@@ -44,24 +44,6 @@ class _LogSource(api.DataSource):
         return PushdownReader(reader) if pushes else SourceReader(reader)
 
 
-class BatchSource(_LogSource):
-    """A row for each valid batch."""
-
-    table = "batches"
-
-
-class RunSource(_LogSource):
-    """Rows for each chunk of a segment: its runs, its markers, and itself."""
-
-    table = "runs"
-
-
-class RecordSource(_LogSource):
-    """A row for each record of data."""
-
-    table = "records"
-
-
 class FindingSource(_LogSource):
     """A row for each finding, by an audit of everything in one task: for SQL and streams; the functions of kaudit.spark share the work."""
 
@@ -70,36 +52,6 @@ class FindingSource(_LogSource):
     def streamReader(self, schema: StructType) -> "FindingStreamReader":  # noqa: ARG002, N802 - Spark's interface
         """Return what audits whenever the input has changed."""
         return FindingStreamReader(FindingStream(read_options(self.options, RESULTS)))
-
-
-class TimelineSource(_LogSource):
-    """A row for each entry of a producer's history, in one task as findings."""
-
-    table = "timelines"
-
-
-class ProducerSource(_LogSource):
-    """A row for each producer id of a partition replica, in one task as findings."""
-
-    table = "producers"
-
-
-class DiffSource(_LogSource):
-    """A row for each replica of each partition, compared with the others."""
-
-    table = "diff"
-
-
-class DedupSource(_LogSource):
-    """A row for each record, and each range of them, that repeats earlier ones, found in one task."""
-
-    table = "dedup"
-
-
-class LedgerSource(_LogSource):
-    """A row for each range of records of two inputs, compared in one task; the function of kaudit.spark shares the work."""
-
-    table = "ledger"
 
 
 class SourceReader(api.DataSourceReader):
@@ -192,6 +144,18 @@ def _narrowed(chosen: Chosen, column: str, entry: Any) -> dict[str, Any]:  # noq
     return narrowed
 
 
-SOURCES = (
-    BatchSource, RunSource, RecordSource, FindingSource, TimelineSource, ProducerSource, DiffSource, DedupSource, LedgerSource,
-)  # fmt: skip
+_OTHERS = {
+    "batches": "A row for each valid batch.",
+    "runs": "Rows for each chunk of a segment: its runs, its markers, and itself.",
+    "records": "A row for each record of data.",
+    "timelines": "A row for each entry of a producer's history, in one task as findings.",
+    "producers": "A row for each producer id of a partition replica, in one task as findings.",
+    "diff": "A row for each replica of each partition, compared with the others.",
+    "dedup": "A row for each record, and each range of them, that repeats earlier ones, found in one task.",
+    "ledger": "A row for each range of records of two inputs, compared in one task; the function of kaudit.spark shares the work.",
+}
+SOURCES: tuple[type[_LogSource], ...] = (
+    FindingSource,
+    *(type(table, (_LogSource,), {"table": table, "__doc__": meaning}) for table, meaning in _OTHERS.items()),
+)
+"""All data sources, each with the rows that its docstring says."""
