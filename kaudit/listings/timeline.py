@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise, starmap
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -151,11 +151,7 @@ class _Timelines(Sequence[Timeline]):
         made = chain.from_iterable(starmap(partition_timelines, self._parts))
         return (_named(timeline, self._names) for timeline in made)
 
-    @overload
-    def __getitem__(self, index: int) -> Timeline: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Timeline]: ...
-    def __getitem__(self, index: int | slice) -> Timeline | Sequence[Timeline]:
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - one or some, as of a list
         return list(self)[index]
 
     def __eq__(self, other: object) -> bool:
@@ -395,11 +391,7 @@ class _TimelineEntries(Sequence[Entry]):
     def __len__(self) -> int:
         return len(self._item)
 
-    @overload
-    def __getitem__(self, index: int) -> Entry: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
-    def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - one or some, as of a list
         if isinstance(index, slice):
             return self._made(np.arange(len(self))[index])
         return self._made(np.arange(len(self))[index : index + 1 or None])[0]

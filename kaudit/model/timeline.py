@@ -39,8 +39,8 @@ class TimelineEntry(Struct, frozen=True, tag_field="kind"):
 
     @property
     def last_timestamp(self) -> int | None:
-        """The latest timestamp, None for an entry that has none."""
-        return None
+        """The latest timestamp: that of an entry with one only."""
+        return self.first_timestamp
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
@@ -115,11 +115,6 @@ class MarkerEntry(_AtOneOffset, frozen=True, tag="marker"):
         """Its timestamp."""
         return self.timestamp
 
-    @property
-    def last_timestamp(self) -> int:
-        """Its timestamp."""
-        return self.timestamp
-
 
 class MissingEntry(TimelineEntry, frozen=True, tag="missing"):
     """The number of missing offsets in a range, and their cause."""
@@ -168,11 +163,6 @@ class EventEntry(_AtOneOffset, frozen=True, tag="event"):
 
     @property
     def first_timestamp(self) -> int | None:
-        """Its timestamp."""
-        return self.timestamp
-
-    @property
-    def last_timestamp(self) -> int | None:
         """Its timestamp."""
         return self.timestamp
 

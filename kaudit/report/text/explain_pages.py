@@ -16,11 +16,8 @@ from kaudit.report.text.formatting import SEVERITY_STYLE
 if TYPE_CHECKING:
     from kaudit.bugs import bug as bugs
     from kaudit.bugs import reports
-    from kaudit.bugs.bug import Bug, Trait
     from kaudit.explanations import catalogue
-    from kaudit.explanations.catalogue import Entry, Subject
     from kaudit.formats import protocol_errors
-    from kaudit.formats.protocol_errors import ProtocolError
     from kaudit.report import json_documents
 else:  # the list of checks needs none of them
     bugs = Deferred("kaudit.bugs.bug")
@@ -36,7 +33,7 @@ _INDENT = "  "
 _BULLET = re.compile(r"(?P<sign>[-*]|\d+\.) (?P<text>.*)")
 
 
-def entry_page(found: "Sequence[Entry]", console: Console) -> str:
+def entry_page(found: "Sequence[catalogue.Entry]", console: Console) -> str:
     """Return the page of the first entry for a terminal, and under it the names of the others, which mention it."""
     entry, *others = found
     subject = entry.subject
@@ -58,7 +55,7 @@ def entry_page(found: "Sequence[Entry]", console: Console) -> str:
     return _page(title, (subtitle, style), parts, console)
 
 
-def _documentation(subject: "Subject") -> Mapping[str, str]:
+def _documentation(subject: "catalogue.Subject") -> Mapping[str, str]:
     """Return the texts of a subject's page under their headings, in order."""
     if isinstance(subject, Listed | bugs.Bug):
         documentation = subject.documentation()
@@ -67,7 +64,7 @@ def _documentation(subject: "Subject") -> Mapping[str, str]:
     return catalogue.sections_of(subject)
 
 
-def error_kind(error: "ProtocolError") -> str:
+def error_kind(error: "protocol_errors.ProtocolError") -> str:
     """Return whose error it is, and whether trying again may help: `retriable; org.apache...TimeoutException`."""
     whose = f"an error of {error.program} itself" if error.program else "an error of Kafka's protocol"
     retriable = "" if error.program else "; retriable" if error.retriable else "; not retriable"
@@ -98,7 +95,7 @@ def section_lines(heading: str, text: str, console: Console) -> list[str]:
     return [console.paint(heading, Style.STRONG), *markdown_lines(text, console)]
 
 
-def entry_lines(entry: "Entry", console: Console) -> list[str]:
+def entry_lines(entry: "catalogue.Entry", console: Console) -> list[str]:
     """Return the title of an error, and its texts under their headings."""
     title = (
         catalogue.error_title(entry.subject) if isinstance(entry.subject, protocol_errors.ProtocolError) else entry.id
@@ -107,12 +104,12 @@ def entry_lines(entry: "Entry", console: Console) -> list[str]:
     return [console.paint(title, Style.STRONG), *(line for part in parts for line in section_lines(*part, console))]
 
 
-def entry_reference(entry: "Entry") -> str:
+def entry_reference(entry: "catalogue.Entry") -> str:
     """Return an item of a list that names an entry."""
     return f"- {entry.id}: {_shortened(entry.title)}"
 
 
-def entry_document(found: "Sequence[Entry]") -> str:
+def entry_document(found: "Sequence[catalogue.Entry]") -> str:
     """Return the page of the first entry as JSON, with the names of the others."""
     entry, *others = found
     return json_documents.pretty(
@@ -125,7 +122,7 @@ def entry_document(found: "Sequence[Entry]") -> str:
     )
 
 
-def entry_list(found: "Sequence[Entry]", console: Console) -> str:
+def entry_list(found: "Sequence[catalogue.Entry]", console: Console) -> str:
     """Return what was found for words, best first, one a line."""
     width = max(len(entry.kind.value) for entry in found)
     lines = [
@@ -139,7 +136,7 @@ def entry_list(found: "Sequence[Entry]", console: Console) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def entry_list_document(found: "Sequence[Entry]") -> str:
+def entry_list_document(found: "Sequence[catalogue.Entry]") -> str:
     """Return what was found as JSON: names in their order, and the subjects by kind; `kaudit.checks/1` if all are checks."""
     by_kind = {
         f"{kind.value}s": [dict(_fields(entry.subject)) for entry in found if entry.kind is kind]
@@ -151,7 +148,7 @@ def entry_list_document(found: "Sequence[Entry]") -> str:
     return json_documents.pretty({"schema": "kaudit.explanations/1", "found": names, **by_kind})
 
 
-def _fields(subject: "Subject") -> Mapping[str, object]:
+def _fields(subject: "catalogue.Subject") -> Mapping[str, object]:
     if isinstance(subject, Listed):
         return _check(subject)
     if isinstance(subject, bugs.Bug):
@@ -178,7 +175,7 @@ def check_list(listed: Iterable[Listed], console: Console) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def bug_list(listed: "Sequence[Bug]", console: Console) -> str:
+def bug_list(listed: "Sequence[bugs.Bug]", console: Console) -> str:
     """Return bugs, one a line: ticket, affected versions, title."""
     lines: list[str] = []
     width = max((len(bug.id) for bug in listed), default=0)
@@ -193,12 +190,12 @@ def check_list_document(listed: Iterable[Listed]) -> str:
     return json_documents.pretty({"schema": "kaudit.checks/1", "checks": list(map(_check, listed))})
 
 
-def bug_list_document(listed: "Iterable[Bug]") -> str:
+def bug_list_document(listed: "Iterable[bugs.Bug]") -> str:
     """Return bugs as JSON."""
     return json_documents.pretty({"schema": "kaudit.bugs/1", "bugs": list(map(_bug, listed))})
 
 
-def versions_text(bug: "Bug") -> str:
+def versions_text(bug: "bugs.Bug") -> str:
     """Return `broker 0.11.0.0 to 3.5.2; fixed in 3.6.0 by KIP-890`."""
     return f"{bug.affected_text}; {f'fixed in {bug.fixed_text}' if bug.fixed_in else 'no fix known'}"
 
@@ -208,7 +205,7 @@ def _check(check: Listed) -> Mapping[str, object]:
     return {name: json_value(getattr(check, name)) for name in names}
 
 
-def _bug(bug: "Bug") -> Mapping[str, object]:
+def _bug(bug: "bugs.Bug") -> Mapping[str, object]:
     return {
         "id": bug.id,
         "title": bug.title,
@@ -225,7 +222,7 @@ def _bug(bug: "Bug") -> Mapping[str, object]:
     }
 
 
-def _traits(traits: "Sequence[Trait]") -> list[Mapping[str, object]]:
+def _traits(traits: "Sequence[bugs.Trait]") -> list[Mapping[str, object]]:
     return [{"text": trait.text, "optional": trait.optional} for trait in traits]
 
 
