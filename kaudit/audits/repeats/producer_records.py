@@ -45,6 +45,8 @@ _HOLDERS = 8
 """Of more batches with equal records all are read."""
 TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
 """The last batches of a producer, many times what clients have in flight: so many, or those of so many bytes."""
+_DECODED_AT_ONCE = 16
+"""Batches of up to MAX_BATCH_BYTES each: one at a time, numpy's calls are most of the cost."""
 _WINDOW_BYTES = 256 << 10
 _BLOCK_BYTES, _BLOCKS = 1 << 20, 16
 """Tails are read by blocks, of which so many are held: those of producers that follow one another lie in the same ones."""
@@ -73,7 +75,8 @@ class ProducerRecords:
         self._open = open_source
         self._again = RecordsAgain(directory, open_source, reader, _is_plain)
         self._block = lru_cache(_BLOCKS)(self._framed)
-        self._first = lru_cache(1)(self.of_batch)
+        self._first = lru_cache(1)(lambda batch: list(self.of_batches([batch])))
+        self._bytes = lru_cache(2)(self._bytes_of)
         self._tails: dict[tuple[int, int], Sequence[StoredRecord]] = {}
         self._asked: dict[tuple[int, int], tuple[Edge, int]] = {}
         has_bytes = all(segment.text is None and segment.fetched is None for segment in directory.segments)
@@ -81,11 +84,14 @@ class ProducerRecords:
         self._range = HeldRange(open_source, 2 * (FAR_BYTES + self._largest) if self._largest else 0)
         self._room = FOLLOWED_BYTES
 
-    def of_batch(self, batch: BoundaryBatch) -> Sequence[StoredRecord]:
-        """Return the records of a batch; none where it cannot be read."""
-        data = batch_bytes(batch, self.directory, self._open)
-        columns, _ = self._again.reader.columns([] if data is None else [data], MAX_BATCH_BYTES)
-        return list(_listed(columns, np.zeros(len(columns.offsets), dtype=np.intp), [batch]))
+    def of_batches(self, batches: Sequence[BoundaryBatch]) -> Iterator[StoredRecord]:
+        """Yield the records of batches, of some decoded at once; none of a batch that cannot be read."""
+        for start in range(0, len(batches), _DECODED_AT_ONCE):
+            some = batches[start : start + _DECODED_AT_ONCE]
+            data = {batch: batch_bytes(batch, self.directory, self._open) for batch in some}
+            read = {batch: each for batch, each in data.items() if each is not None}
+            columns, _ = self._again.reader.columns(list(read.values()), MAX_BATCH_BYTES)
+            yield from _listed(columns, columns.batches, list(read))
 
     def repeats_at_most(self) -> Mapping[tuple[int, int], int]:
         """Return how many records of each producer id and epoch others had written before; nothing where not all of the partition can be compared."""
@@ -134,7 +140,7 @@ class ProducerRecords:
             self._room = room
         return second is not None and self._holders(before, reach, self._bytes(second)) != []
 
-    def _bytes(self, record: StoredRecord) -> bytes:
+    def _bytes_of(self, record: StoredRecord) -> bytes:
         """Return bytes that all equals of a record have where nothing is compressed; none where that is not known."""
         identity = self._again.reader.identity
         data = batch_bytes(record.batch, self.directory, self._open) if self._largest and identity.is_whole else None

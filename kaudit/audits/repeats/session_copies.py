@@ -82,7 +82,10 @@ def compare_restarts(  # noqa: PLR0913 - independent inputs
 
 
 def _compared(restarts: Sequence[Restart], records: ProducerRecords, most_bytes: int | None) -> Compared:
-    firsts = [next(iter(records.of_batch(restart.first.batch)), None) for restart in restarts]
+    first_of: dict[BoundaryBatch, StoredRecord] = {}
+    for record in records.of_batches([restart.first.batch for restart in restarts]):
+        first_of.setdefault(record.batch, record)
+    firsts = [first_of.get(restart.first.batch) for restart in restarts]
     not_exhausted = 0
     if most_bytes == 0:
         found = _places_in_tails(restarts, firsts, records)
