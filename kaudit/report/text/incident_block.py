@@ -68,14 +68,16 @@ def _replicas(finding: Finding, group: Sequence[Finding]) -> list[str]:
 
 
 def _named(group: Sequence[Finding], once: Sequence[Finding], console: Console, *, many_inputs: bool) -> list[str]:
-    """Return the most severe finding of a few in full, and the headlines of the others."""
+    """Return the most severe finding of a few in full, and the headlines of the others, with whether to commit if that differs."""
     lead, others = once[0], once[1:]
     lines = place_lines(lead, console, many_inputs=many_inputs, replicas=_replicas(lead, group))
     for other in others:
         label, message = headline(other)
         elsewhere = (other.topic, other.partition) != (lead.topic, lead.partition)
         where = f" ({partition_of(other)})" if elsewhere and other.topic is not None else ""
-        lines += remark_lines("also", f"{label}{message}{where}", console)
+        advice = other.evidence.remarks.get("commit")
+        own = "" if advice in (None, lead.evidence.remarks.get("commit")) else f"; {advice}"
+        lines += remark_lines("also", f"{label}{message}{where}{own}", console)
     return lines + argument_lines(lead, console, impact=total_impact(group), bugs=bugs_of(group), group=once)
 
 
