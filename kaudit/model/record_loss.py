@@ -197,7 +197,8 @@ class FutureRecords(Struct, frozen=True):
     """Records of producers whose timestamps lie beyond the time at which they can have been written at the latest, `written_by_ms`.
 
     `records` of them lie at `first_offset` to `last_offset`, in segment `segment` (an index) and others, `segments` in all; `newest_ms`
-    is the greatest timestamp, ms since the epoch. `kept_bytes` is the size of these segments.
+    is the greatest timestamp, ms since the epoch. `kept_bytes` is the size of these segments. `broker_ahead`: a broker
+    set some of the times (LogAppendTime).
     """
 
     first_offset: int
@@ -208,3 +209,4 @@ class FutureRecords(Struct, frozen=True):
     kept_bytes: int
     newest_ms: int
     written_by_ms: int
+    broker_ahead: bool = False

@@ -23,7 +23,7 @@ def future_records(directory: PartitionDirectory, clock_ms: int, open_source: Op
     """Return the records that are dated more than MARGIN_MS after they can have been written; None without any.
 
     `clock_ms` is the newest time that a broker wrote, -1 if none did. A file was written last at the time of its modification: a
-    copy's is later.
+    copy's is later. The time of a broker (LogAppendTime) is taken for wrong only if the last batch has an earlier one of a broker.
 
     Raises:
         OSError: a segment cannot be read.
@@ -31,36 +31,50 @@ def future_records(directory: PartitionDirectory, clock_ms: int, open_source: Op
     """
     found: FutureRecords | None = None
     left = MAX_BYTES
+    last_appended_ms = _last_append_time(directory, open_source)
     for number, segment in enumerate(directory.segments):
         written_by = max(segment.modified_ms, clock_ms)
         left -= segment.size
         if segment.modified_ms < _FIRST_TIMES_MS or left < 0:
             continue
-        own = _in_segment(directory, number, written_by, open_source)
+        own = _in_segment(directory, number, written_by, last_appended_ms, open_source)
         if own is not None:
             found = own if found is None else _joined(found, own)
     return found
 
 
+def _last_append_time(directory: PartitionDirectory, open_source: OpenSource) -> int | None:
+    """Return the time that a broker gave the last batch; None if a client did."""
+    last: int | None = None
+    for batches in batches_from(directory, open_source, directory.segments[-1].base_offset):
+        by_broker = batches["attributes"][-1] & LOG_APPEND_TIME_FLAG
+        last = int(batches["max_timestamp"][-1]) if by_broker else None
+    return last
+
+
 def _in_segment(
-    directory: PartitionDirectory, number: int, written_by: int, open_source: OpenSource
+    directory: PartitionDirectory, number: int, written_by: int, last_appended_ms: int | None, open_source: OpenSource
 ) -> FutureRecords | None:
     segment = directory.segments[number]
     alone = replace(directory, segments=(segment,))
-    first, last, records, newest = -1, -1, 0, -1
+    first, last, records, newest, broker_ahead = -1, -1, 0, -1, False
     for batches in batches_from(alone, open_source, segment.base_offset):
         counts = producers_records(batches)
-        by_client = batches["attributes"] & LOG_APPEND_TIME_FLAG == 0
-        chosen = np.flatnonzero((batches["max_timestamp"] > written_by + MARGIN_MS) & by_client & (counts > 0))
+        by_broker = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0
+        ahead = (batches["max_timestamp"] > written_by + MARGIN_MS) & (counts > 0)
+        if last_appended_ms is None or last_appended_ms > written_by + MARGIN_MS:
+            ahead &= ~by_broker
+        chosen = np.flatnonzero(ahead)
         if not len(chosen):
             continue
         first = int(batches["base_offset"][chosen[0]]) if first < 0 else first
         last = int(batches["base_offset"][chosen[-1]]) + int(counts[chosen[-1]]) - 1
         records += int(counts[chosen].sum())
         newest = max(newest, int(batches["max_timestamp"][chosen].max()))
+        broker_ahead = broker_ahead or bool(by_broker[chosen].any())
     if not records:
         return None
-    return FutureRecords(first, last, records, number, 1, segment.size, newest, written_by)
+    return FutureRecords(first, last, records, number, 1, segment.size, newest, written_by, broker_ahead)
 
 
 def _joined(before: FutureRecords, after: FutureRecords) -> FutureRecords:
@@ -73,4 +87,5 @@ def _joined(before: FutureRecords, after: FutureRecords) -> FutureRecords:
         kept_bytes=before.kept_bytes + after.kept_bytes,
         newest_ms=max(before.newest_ms, after.newest_ms),
         written_by_ms=max(before.written_by_ms, after.written_by_ms),
+        broker_ahead=before.broker_ahead or after.broker_ahead,
     )

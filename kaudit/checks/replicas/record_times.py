@@ -15,11 +15,15 @@ from kaudit.model.impact import Impact
 from kaudit.model.json_record import rfc3339
 from kaudit.model.record_loss import FreshRecordsDeleted, FutureRecords, KeylessRecordsRemoved
 
-_BY_TIMESTAMPS = "time retention goes by the greatest timestamp of a segment's records, which clients set (CreateTime)"
+_BY_TIMESTAMPS = (
+    "time retention goes by the greatest timestamp of a segment's records, which clients set (CreateTime) or the broker "
+    "(LogAppendTime)"
+)
 _REPLAYED = Explanation("events of the past were written with their own times: a replay, a backfill, a simulation")
 _NOT_SIMULATED = none_because("simulated clients have the cluster's clock, and simulated brokers delete nothing")
 _BROKERS_CLOCK = Explanation("the clock of the broker was ahead")
 _CLOCK = Explanation("a producer's clock was wrong")
+_OWN_TIMES = Explanation("the application sets times of its own: due dates, forecasts, seconds for milliseconds")
 
 
 class _DeletedEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
@@ -152,7 +156,7 @@ def future_timestamps(context: Context, evidence: Evidence) -> Iterator[Finding]
                 newest_record_timestamp=found.newest_ms,
                 written_by_timestamp=found.written_by_ms,
             ),
-            explanations=(_CLOCK, Explanation("the application sets times of its own: due dates, forecasts, seconds for milliseconds")),
+            explanations=(_BROKERS_CLOCK,) if found.broker_ahead else (_CLOCK, _OWN_TIMES),
             following=(
                 context.inspect_around(found.first_offset),
                 f"kafka-delete-records.sh {context.bootstrap_arguments} --offset-json-file FILE",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import kaudit
 from kaudit.audits.replicas.future_records import MARGIN_MS, future_records
 from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG
 from kaudit.source.discover import discover
@@ -36,6 +37,15 @@ def test_what_is_dated_after_its_file_is_counted(tmp_path):
     assert (records.records, records.first_offset, records.last_offset) == (6, 3, 11)
     assert (records.segment, records.segments, records.newest_ms, records.written_by_ms) == (0, 2, LATE + 7, WRITTEN)
     assert records.kept_bytes == sum(file.stat().st_size for file in sorted((tmp_path / "t-0").iterdir())[:2])
+
+
+def test_a_broker_whose_clock_was_ahead_is_known_by_what_one_stamped_later(tmp_path):
+    records = found(tmp_path, WRITTEN, LATE, LATE + 1, WRITTEN + 2, attributes=LOG_APPEND_TIME_FLAG)
+    assert records is not None
+    assert (records.records, records.first_offset, records.last_offset, records.broker_ahead) == (6, 3, 8, True)
+    (told,) = (each for each in kaudit.scan(str(tmp_path)).findings if each.code == "KA616")
+    assert (told.offset, told.last_offset) == (3, 8)
+    assert [each.cause for each in told.explanations] == ["the clock of the broker was ahead"]
 
 
 @pytest.mark.parametrize(
