@@ -91,7 +91,7 @@ def children(parent):
         below |= more
 
 
-@pytest.mark.parametrize("victim", ["CoarseGrainedExecutorBackend", "kaudit.spark.daemon"])
+@pytest.mark.parametrize("victim", ["CoarseGrainedExecutorBackend", "-m kaudit.spark.daemon"])
 def test_a_killed_process_changes_nothing(tmp_path, victim):
     from tests.logs import Log, data
 
@@ -113,7 +113,7 @@ def test_a_killed_process_changes_nothing(tmp_path, victim):
         # a daemon with children has workers at work
         below = children(running.pid)
         found = [process for process, line in below.items() if victim in line]
-        working = [process for process, line in below.items() if "kaudit.spark.daemon" in line]
+        working = [process for process, line in below.items() if "-m kaudit.spark.daemon" in line]
         if len(working) >= 3 and found:
             killed = max(found)
             os.kill(killed, signal.SIGKILL)
