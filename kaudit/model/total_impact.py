@@ -220,7 +220,8 @@ def _producer(finding: Finding) -> _Place:
 
 
 def _leader_epoch(finding: Finding) -> _Place:
-    return (finding.evidence.leader_epoch or -1,)
+    epoch = finding.evidence.leader_epoch
+    return _NO_CHANGE if epoch is None else (epoch,)
 
 
 def _added(bounds: Sequence[_Bounds]) -> _Bounds:
