@@ -313,7 +313,7 @@ def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]
         )
 
 
-_OFFLINE = re.compile(r"\b(?:Logs|stopped fetcher) for partitions (\S+) ")
+_OFFLINE = re.compile(r"\b(?:Logs|stopped fetcher) for partitions ([\w.-]+-\d+(?:,[\w.-]+-\d+)*) ")
 _MOST_NAMED = 3
 _STOPPED = re.compile(r"Shutdown broker because (all|the metadata) log dir")
 
@@ -343,7 +343,8 @@ def _directory_failed(incident: LoggedIncident) -> Account:
         rule="a broker takes a log directory offline at the first error of its disk, and stops when it has no other (KIP-112)",
         explanations=[
             Explanation(
-                "the disk is full, failed, or was unmounted: the lines before the first of these say which error it was"
+                "the disk is full, failed or was unmounted, or the broker's user may not write there: the lines before the first of "
+                "these say which error it was"
             ),
             Explanation("another program, or an operator, removed files or the directory while the broker ran"),
         ],

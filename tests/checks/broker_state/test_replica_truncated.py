@@ -162,6 +162,13 @@ def test_a_log_directory_that_failed(tmp_path):
     assert (caution.act, caution.target) == (Act.RESTART, "log directory /data/d1")
 
 
+def test_a_log_directory_without_partitions_whose_lines_lost_a_space(tmp_path):
+    """confluentinc/kafka-images#132, as its report has the lines."""
+    lines = [each.replace("partitions  and", "partitions and") for each in failed("/data/d1", "", 60)]
+    (found,) = reported(replica_truncated, tmp_path, server=lines)
+    assert found.message.startswith("log directory /data/d1 of broker 1 failed; 4 lines")
+
+
 def test_each_directory_is_one_finding_and_the_broker_may_go_on_or_start_again(tmp_path):
     lines = [*failed("/data/d1", "a-0", 0), *failed("/data/d2", "", 90)]
     first, second = reported(replica_truncated, tmp_path, server=lines)
