@@ -8,7 +8,10 @@ import sys
 import time
 import tomllib
 from collections import Counter
+from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
+from statistics import NormalDist
 
 from tests.mutation.mutants import ROOT, Mutant, mutants_of, python_files
 from tests.mutation.reach import CACHE, Reached, RecordedTest, lines_of_imports, reach
@@ -31,13 +34,18 @@ ROOMS = {
     "everything else": ["kaudit"],
 }
 """What belongs to several rooms belongs to the first of them."""
+CORE = ("broker rules", "sequences", "transactions", "checks", "formats")
+"""The rooms whose answers a user takes for the brokers' own."""
+_FLOOR, _CORE_FLOOR = 0.85, 0.92
+_MOST_EQUIVALENT = 0.03
+"""Of a room's sample; more of them count as survivors: a long list of excuses is no proof."""
 _EQUIVALENT, _NOT_REACHED = "equivalent", "not reached"
 _LAST = CACHE / "last.json"
 _IMPORT_TEST_FILES = 10
 
 
 def main() -> int:
-    """Run; the exit code is 1 when a mutant survived."""
+    """Run; the exit code is 1 when a room's score is below its floor, or when a mutant of a path survived."""
     options = _options()
     rooms = _chosen_rooms(options.what)
     equivalents = equivalent_mutants()
@@ -57,8 +65,13 @@ def main() -> int:
     finally:
         kept = before | {mutant.key: result for mutant, result in results.items()}
         _LAST.write_text(json.dumps([[key, [result.outcome, result.by]] for key, result in kept.items()]))
-    sys.stdout.write(_table(sampled, results))
-    return int(any(result.outcome != KILLED for result in results.values() if result.outcome != _EQUIVALENT))
+    scores = {
+        room: Score.of_outcomes(Counter(results[mutant].outcome for mutant, name in sampled.items() if name == room))
+        for room in rooms
+        if room in sampled.values()
+    }
+    sys.stdout.write(_table(sampled, results, scores))
+    return int(any(score.share < _floor(room) for room, score in scores.items()))
 
 
 def _options() -> argparse.Namespace:
@@ -164,7 +177,41 @@ def affordable(tests: list[RecordedTest], seconds: float) -> list[RecordedTest]:
     return [test for test in tests if test.id in chosen]
 
 
-def _table(sampled: dict[Mutant, str], results: dict[Mutant, Result]) -> str:
+@dataclass(frozen=True)
+class Score:
+    """The killed mutants of a room's sample, and of how many: those beyond the equivalent ones that it may have."""
+
+    killed: int
+    of: int
+
+    @classmethod
+    def of_outcomes(cls, counts: Counter[str]) -> "Score":
+        """The score of a sample with these outcomes."""
+        allowed = min(counts[_EQUIVALENT], int(counts.total() * _MOST_EQUIVALENT))
+        return cls(counts[KILLED], counts.total() - allowed)
+
+    @property
+    def share(self) -> float:
+        """Between 0 and 1; 1 of no mutants."""
+        return self.killed / self.of if self.of else 1.0
+
+    def interval(self) -> tuple[float, float]:
+        """The share among all mutants of the room lies here with 95 % confidence (Wilson's score interval)."""
+        if not self.of:
+            return 0.0, 1.0
+        z = NormalDist().inv_cdf(0.975)
+        spread = z * sqrt(self.share * (1 - self.share) / self.of + z**2 / (4 * self.of**2))
+        middle, scale = self.share + z**2 / (2 * self.of), 1 + z**2 / self.of
+        return (middle - spread) / scale, (middle + spread) / scale
+
+
+def _floor(room: str) -> float:
+    if room not in ROOMS:
+        return 1.0
+    return _CORE_FLOOR if room in CORE else _FLOOR
+
+
+def _table(sampled: dict[Mutant, str], results: dict[Mutant, Result], scores: dict[str, Score]) -> str:
     """What no test killed, and each room's numbers."""
     lines: list[str] = []
     for mutant, room in sampled.items():
@@ -173,15 +220,17 @@ def _table(sampled: dict[Mutant, str], results: dict[Mutant, Result]) -> str:
             where = f"{mutant.path}:{mutant.line} {mutant.function}".rstrip()
             lines += ["", f"{where} ({room}: {mutant.kind}) {result.outcome} {result.by}".rstrip()]
             lines += [f"  - {mutant.was}", f"  + {mutant.becomes}"]
-    lines += ["", f"{'room':24} mutants  killed  survived  not reached  undecided  equivalent  killed of the others"]
-    for room in dict.fromkeys(sampled.values()):
+    outcomes = (KILLED, SURVIVED, _NOT_REACHED, UNDECIDED, _EQUIVALENT)
+    lines += ["", f"{'room':24} mutants  {'  '.join(outcomes)}  score  95 % interval  floor"]
+    for room, score in scores.items():
         counts = Counter(results[mutant].outcome for mutant, name in sampled.items() if name == room)
-        others = counts.total() - counts[_EQUIVALENT]
-        share = f"{counts[KILLED] / others:.1%}" if others else "-"
+        numbers = "  ".join(f"{counts[outcome]:{len(outcome)}}" for outcome in outcomes)
+        low, high = score.interval()
+        below = "" if score.share >= _floor(room) else "  below"
         lines.append(
-            f"{room:24} {counts.total():7} {counts[KILLED]:7} {counts[SURVIVED]:9} {counts[_NOT_REACHED]:12} "
-            f"{counts[UNDECIDED]:10} {counts[_EQUIVALENT]:11}  {share}"
+            f"{room:24} {counts.total():7}  {numbers}  {score.share:5.1%}  {low:5.1%}..{high:5.1%}  {_floor(room):4.0%}{below}"
         )
+    lines += ["", f"Equivalent mutants beyond {_MOST_EQUIVALENT:.0%} of a room's sample count as survivors."]
     return "\n".join([*lines, ""])
 
 

@@ -4,6 +4,7 @@ import ast
 import os
 import signal
 import sys
+from collections import Counter
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from coverage.numbits import nums_to_numbits
 
 from tests.mutation import reach
-from tests.mutation.__main__ import affordable, equivalent_mutants
+from tests.mutation.__main__ import Score, affordable, equivalent_mutants
 from tests.mutation.mutants import ROOT, Mutant, mutants_of
 from tests.mutation.reach import NotedLines, Reached, RecordedTest
 from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, MutantRunner, Result, Trial
@@ -164,6 +165,21 @@ def test_cases_of_near_tests_are_not_given_up_for_far_ones():
     ]
     assert affordable(tests, 100) == tests
     assert affordable(tests, 0.5) == tests[:1]
+
+
+def test_equivalent_mutants_beyond_three_in_a_hundred_count_as_survivors():
+    outcomes = {KILLED: 170, SURVIVED: 20, UNDECIDED: 4}
+    assert Score.of_outcomes(Counter(outcomes | {"equivalent": 6})) == Score(170, 194)
+    assert Score.of_outcomes(Counter(outcomes | {"equivalent": 26})) == Score(170, 214)
+
+
+@pytest.mark.parametrize(
+    ("killed", "of", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (170, 200, 0.7939, 0.8929)],
+)
+def test_interval_of_a_score(killed, of, low, high):
+    """The first two are in textbooks (Wilson's interval); the third is worked out by hand."""
+    assert Score(killed, of).interval() == pytest.approx((low, high), abs=5e-5)
 
 
 @pytest.mark.spark
