@@ -72,7 +72,7 @@ def log_lines(finding: Finding, console: Console) -> list[str]:
     events, count = finding.evidence.log_events, finding.evidence.log_events_count
     lines = [line for event in events for line in remark_lines("log", event_text(event), console)]
     if count is not None and count > len(events):
-        lines += remark_lines("log", f"{count - len(events):,} more lines", console)
+        lines += remark_lines("log", plural(count - len(events), "more line"), console)
     return lines
 
 
