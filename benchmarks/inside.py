@@ -1,4 +1,4 @@
-"""Scans inside one process, start-up not counted, beside one CRC pass over the same bytes: CPU time, interleaved.
+"""Scans inside one process, start-up not counted, beside passes over the same bytes: CPU time, interleaved.
 
     uv run python -m benchmarks.inside ROUNDS DIRECTORY... [--depth DEPTH]
 
@@ -10,7 +10,7 @@ import json
 import time
 from pathlib import Path
 
-from benchmarks.peers import crc
+from benchmarks.peers import crc, numpy_pass
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.scanning.options import Depth, ScanOptions
@@ -30,7 +30,8 @@ def main() -> None:
     options = parser.parse_args()
     depths = options.depth or [Depth.CRC]
     scans: dict[tuple[Path, Depth], float] = {}
-    passes: dict[Path, float] = {}
+    passes = {"crc_pass": crc, "numpy_pass": numpy_pass}
+    passed: dict[tuple[Path, str], float] = {}
     batches: dict[Path, int] = {}
     for _ in range(options.rounds):
         for directory in options.directories:
@@ -39,8 +40,9 @@ def main() -> None:
                 seconds = cpu_seconds(lambda asked=asked: local.scan(asked, SilentProgress()))
                 scans[directory, depth] = min(seconds, scans.get((directory, depth), seconds))
             (segment,) = directory.glob("*.log")
-            seconds = cpu_seconds(lambda segment=segment: crc(segment))
-            passes[directory] = min(seconds, passes.get(directory, seconds))
+            for name, run in passes.items():
+                seconds = cpu_seconds(lambda run=run, segment=segment: run(segment))
+                passed[directory, name] = min(seconds, passed.get((directory, name), seconds))
             batches[directory] = batches.get(directory) or _batches(directory)
     for directory in options.directories:
         print(
@@ -48,7 +50,7 @@ def main() -> None:
                 {
                     "directory": str(directory),
                     "batches": batches[directory],
-                    "crc_pass": passes[directory],
+                    **{name: passed[directory, name] for name in passes},
                     "scan": {depth.value: scans[directory, depth] for depth in depths},
                 }
             )

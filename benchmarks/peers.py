@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 WINDOW_BYTES = 1 << 20
+MAGIC = 2
 
 
 def crc(path: Path) -> int:
@@ -16,6 +17,24 @@ def crc(path: Path) -> int:
         while count := file.readinto(window):
             value = crc32c.crc32c(window[:count], value)
     return value
+
+
+def numpy_pass(path: Path) -> int:
+    """Some of each kind of work that a scan does: read, CRC-32C, compare every byte, sort the places of those that are equal.
+
+    How fast the CRC is beside the rest differs by 1.7 between machines, so a scan is compared with all of them.
+    """
+    import crc32c  # noqa: PLC0415 - only the one measured is loaded
+    import numpy as np  # noqa: PLC0415 - only the one measured is loaded
+
+    window = memoryview(bytearray(WINDOW_BYTES))
+    value, found = 0, []
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(window):
+            value = crc32c.crc32c(window[:count], value)
+            found.append(np.flatnonzero(np.frombuffer(window[:count], np.uint8) == MAGIC))
+    places = np.concatenate(found).astype(np.int64)
+    return int(np.argsort(places * 31 % 2003, kind="stable")[0]) + value
 
 
 def kafka_python(path: Path) -> int:
@@ -43,4 +62,4 @@ def _batches(records) -> int:
 
 
 if __name__ == "__main__":
-    print({"crc": crc, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](Path(sys.argv[2])))
+    print({"crc": crc, "numpy": numpy_pass, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](Path(sys.argv[2])))
