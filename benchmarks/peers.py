@@ -62,4 +62,8 @@ def _batches(records) -> int:
 
 
 if __name__ == "__main__":
-    print({"crc": crc, "numpy": numpy_pass, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](Path(sys.argv[2])))
+    print(
+        {"crc": crc, "numpy": numpy_pass, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](
+            Path(sys.argv[2])
+        )
+    )
