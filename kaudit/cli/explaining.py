@@ -68,8 +68,7 @@ def _explained(asked: str, console: Console | None, names: "Redactor | None") ->
     if not found.entries:
         raise UsageError(lookup.nearest(asked))
     if found.exact or len(found.entries) == 1:
-        shown = found.entries if found.exact else [*found.entries, *lookup.related(found.entries[0])]
-        return entry_document(shown) if console is None else entry_page(shown, console)
+        return entry_document(found.entries[0]) if console is None else entry_page(found.entries[0], console)
     return entry_list_document(found.entries) if console is None else entry_list(found.entries, console)
 
 

@@ -8,16 +8,25 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from typing import TYPE_CHECKING, Union
 
 from msgspec import Struct
 
-from kaudit.bugs.bug import Bug
-from kaudit.bugs.registry import BUGS
-from kaudit.bugs.reports import Report, reports
 from kaudit.checks.listed import LISTED, Listed, read_page
-from kaudit.formats.application_log.patterns import PROGRAMS, read_patterns
-from kaudit.formats.protocol_errors import ProtocolError, error_named, protocol_errors
+from kaudit.deferred import Deferred
 from kaudit.formats.toml import packaged_toml
+
+if TYPE_CHECKING:
+    from kaudit.bugs import bug as bugs
+    from kaudit.bugs import registry, reports
+    from kaudit.formats import protocol_errors
+    from kaudit.formats.application_log import patterns
+else:  # a check is explained without them
+    bugs = Deferred("kaudit.bugs.bug")
+    registry = Deferred("kaudit.bugs.registry")
+    reports = Deferred("kaudit.bugs.reports")
+    protocol_errors = Deferred("kaudit.formats.protocol_errors")
+    patterns = Deferred("kaudit.formats.application_log.patterns")
 
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 _VALUE = re.compile(r"\{\w*\}")
@@ -50,7 +59,7 @@ def terms() -> Sequence[Term]:
         *(
             Term(f"{event} event", meaning, messages=messages()[event])
             for event, meaning in meanings().items()
-            if error_named(event) is None
+            if protocol_errors.error_named(event) is None
         ),
     ]
 
@@ -65,13 +74,13 @@ def meanings() -> Mapping[str, str]:
 def messages() -> Mapping[str, Sequence[str]]:
     """Return the messages of brokers and clients by their class of events, `server: Shrinking ISR from ... to ...`."""
     found = defaultdict(list)
-    for program in (program for programs in PROGRAMS.values() for program in programs):
-        for pattern in read_patterns(program):
+    for program in (program for programs in patterns.PROGRAMS.values() for program in programs):
+        for pattern in patterns.read_patterns(program):
             found[str(pattern.event)].append(f"{program}: {_VALUE.sub('...', pattern.text)}")
     return found
 
 
-Subject = Listed | Bug | Report | ProtocolError | Term
+Subject = Union[Listed, Term, "bugs.Bug", "reports.Report", "protocol_errors.ProtocolError"]
 
 
 class Kind(enum.Enum):
@@ -98,15 +107,22 @@ class Entry(Struct, frozen=True, eq=False):
     text: Callable[[], str]
 
 
-def error_title(error: ProtocolError) -> str:
+def error_title(error: "protocol_errors.ProtocolError") -> str:
     """Return an error with its number: `OUT_OF_ORDER_SEQUENCE_NUMBER (45)`, `_MSG_TIMED_OUT (librdkafka -192)`."""
     number = " ".join(str(part) for part in (error.program, error.code) if part is not None)
     return f"{error.name} ({number})"
 
 
-def sections_of(subject: Report | ProtocolError | Term) -> Mapping[str, str]:
+def sections_of(subject: "reports.Report | protocol_errors.ProtocolError | Term") -> Mapping[str, str]:
     """Return the text of a report, an error or a term under its headings; headings without text are left out."""
-    if isinstance(subject, Report):
+    if isinstance(subject, Term):
+        found = {
+            "What it means": f"{subject.meaning[0].upper()}{subject.meaning[1:]}.",
+            "Also written": ", ".join(subject.also),
+            "In the code": subject.code,
+            "Messages": "\n".join(f"- {message}" for message in subject.messages),
+        }
+    elif isinstance(subject, reports.Report):
         found = {
             "What happens": subject.meaning,
             "How to recognise it": subject.recognise,
@@ -114,7 +130,7 @@ def sections_of(subject: Report | ProtocolError | Term) -> Mapping[str, str]:
             "What to do": subject.advice,
             "References": "\n".join(f"- {address}" for address in subject.sources),
         }
-    elif isinstance(subject, ProtocolError):
+    else:
         found = {
             "What it means": subject.meaning,
             "Which brokers send it": subject.brokers,
@@ -122,58 +138,50 @@ def sections_of(subject: Report | ProtocolError | Term) -> Mapping[str, str]:
             "What to do": subject.advice,
             "Its names": ", ".join(dict.fromkeys((subject.exception or "", *subject.also))).strip(", "),
         }
-    else:
-        found = {
-            "What it means": f"{subject.meaning[0].upper()}{subject.meaning[1:]}.",
-            "Also written": ", ".join(subject.also),
-            "In the code": subject.code,
-            "Messages": "\n".join(f"- {message}" for message in subject.messages),
-        }
     return {heading: text for heading, text in found.items() if text}
 
 
-def _of_sections(
-    kind: Kind, id_: str, names: Sequence[str], title: str, subject: Report | ProtocolError | Term
-) -> Entry:
+def entry_of(subject: Subject) -> Entry:
+    """Return a check, a term, an error, a bug or a report in the form that all have."""
+    if isinstance(subject, Listed):
+        names, title = (subject.code, subject.name), f"{subject.name}: {subject.summary}"
+        return Entry(Kind.CHECK, subject.code, names, title, subject, subject.page)
+    if isinstance(subject, Term):
+        return _of_sections(Kind.TERM, subject.name, (subject.name, *subject.also), subject.meaning, subject)
+    if isinstance(subject, protocol_errors.ProtocolError):
+        title = _first_sentence(subject.meaning)
+        return Entry(Kind.ERROR, subject.name, subject.names, title, subject, partial(_error_text, subject))
+    if isinstance(subject, bugs.Bug):
+        return Entry(Kind.BUG, subject.id, (subject.id,), subject.title, subject, partial(_bug_text, subject))
+    return _of_sections(Kind.REPORT, subject.id, (subject.id, *subject.also), subject.title, subject)
+
+
+def _of_sections(kind: Kind, id_: str, names: Sequence[str], title: str, subject: "reports.Report | Term") -> Entry:
     return Entry(kind, id_, names, title, subject, lambda: "\n".join(sections_of(subject).values()))
 
 
 @cache
 def entries() -> Sequence[Entry]:
     """Return everything that can be explained, by kind and then in the order of its own list."""
-    return [
-        *(
-            Entry(Kind.CHECK, code, (code, check.name), f"{check.name}: {check.summary}", check, check.page)
-            for code, check in LISTED.items()
-        ),
-        *(_of_sections(Kind.TERM, term.name, (term.name, *term.also), term.meaning, term) for term in terms()),
-        *(
-            Entry(
-                Kind.ERROR, error.name, error.names, _first_sentence(error.meaning), error, partial(_error_text, error)
-            )
-            for error in protocol_errors()
-        ),
-        *(Entry(Kind.BUG, bug.id, (bug.id,), bug.title, bug, partial(_bug_text, bug)) for bug in BUGS.values()),
-        *(
-            _of_sections(Kind.REPORT, report.id, (report.id, *report.also), report.title, report)
-            for report in reports().values()
-        ),
-    ]
+    subjects = (
+        LISTED.values(), terms(), protocol_errors.protocol_errors(), registry.BUGS.values(), reports.reports().values(),
+    )  # fmt: skip
+    return [entry_of(subject) for some in subjects for subject in some]
 
 
-def _error_text(error: ProtocolError) -> str:
+def _error_text(error: "protocol_errors.ProtocolError") -> str:
     """Return the page of an error with the messages of the events that it explains."""
     of_error = (text for event, named in _events().items() if named is error for text in messages()[event])
     return "\n".join((*sections_of(error).values(), *of_error))
 
 
 @cache
-def _events() -> Mapping[str, ProtocolError | None]:
+def _events() -> Mapping[str, "protocol_errors.ProtocolError | None"]:
     """Return the error that each class of events has the name of."""
-    return {event: error_named(event) for event in messages()}
+    return {event: protocol_errors.error_named(event) for event in messages()}
 
 
-def _bug_text(bug: Bug) -> str:
+def _bug_text(bug: "bugs.Bug") -> str:
     return "\n".join(bug.documentation().values())
 
 

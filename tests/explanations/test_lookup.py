@@ -8,7 +8,9 @@ from kaudit.bugs.registry import BUGS
 from kaudit.bugs.reports import reports
 from kaudit.checks.registry import CHECKS
 from kaudit.explanations.catalogue import Kind, entries, terms
-from kaudit.explanations.lookup import MOST_RELATED, look_up, nearest, related
+from kaudit.explanations.lookup import look_up, nearest
+from kaudit.explanations.mentions import MOST
+from kaudit.explanations.see_also import see_also
 
 
 def ids(asked: str) -> list[str]:
@@ -130,12 +132,10 @@ def test_names_come_before_titles_and_texts_come_last():
 
 
 def test_what_mentions_a_name_is_related_to_it():
-    txn_state = next(entry for entry in entries() if entry.id == "INVALID_TXN_STATE")
-    found = [entry.id for entry in related(txn_state)]
+    found = [entry.id for entry in see_also("INVALID_TXN_STATE")]
     assert {"KAFKA-20785", "KAFKA-19690", "KA303"} <= set(found)
-    assert len(found) <= MOST_RELATED
-    none = next(entry for entry in entries() if entry.id == "NONE")
-    assert related(none) == []
+    assert len(found) <= MOST
+    assert see_also("NONE") == []
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kaudit.checks import listed as checks
 from kaudit.checks.listed import Listed
 from kaudit.deferred import Deferred
+from kaudit.explanations.see_also import Reference, see_also
 from kaudit.model.json_record import json_value
 from kaudit.report.console import Console, Style
 from kaudit.report.text.formatting import SEVERITY_STYLE
@@ -33,9 +34,8 @@ _INDENT = "  "
 _BULLET = re.compile(r"(?P<sign>[-*]|\d+\.) (?P<text>.*)")
 
 
-def entry_page(found: "Sequence[catalogue.Entry]", console: Console) -> str:
-    """Return the page of the first entry for a terminal, and under it the names of the others, which mention it."""
-    entry, *others = found
+def entry_page(entry: "catalogue.Entry", console: Console) -> str:
+    """Return the page of an entry for a terminal, and under it the names of those that mention it."""
     subject = entry.subject
     title, subtitle, style = f"{entry.id} {entry.title}", "", None
     if isinstance(subject, Listed):
@@ -50,18 +50,22 @@ def entry_page(found: "Sequence[catalogue.Entry]", console: Console) -> str:
     else:
         title = subject.name
     parts = list(_documentation(subject).items())
+    others = see_also(entry.id)
     if others:
-        parts.append(("See also", "\n".join(map(entry_reference, others))))
+        parts.append(("See also", "\n".join(map(reference_text, others))))
     return _page(title, (subtitle, style), parts, console)
 
 
 def _documentation(subject: "catalogue.Subject") -> Mapping[str, str]:
     """Return the texts of a subject's page under their headings, in order."""
-    if isinstance(subject, Listed | bugs.Bug):
-        documentation = subject.documentation()
-        headings = checks.HEADINGS if isinstance(subject, Listed) else bugs.HEADINGS
-        return {heading: documentation[heading] for heading in headings}
-    return catalogue.sections_of(subject)
+    headings: Sequence[str]
+    if isinstance(subject, Listed):
+        documentation, headings = subject.documentation(), checks.HEADINGS
+    elif isinstance(subject, bugs.Bug):
+        documentation, headings = subject.documentation(), bugs.HEADINGS
+    else:
+        return catalogue.sections_of(subject)
+    return {heading: documentation[heading] for heading in headings}
 
 
 def error_kind(error: "protocol_errors.ProtocolError") -> str:
@@ -104,20 +108,19 @@ def entry_lines(entry: "catalogue.Entry", console: Console) -> list[str]:
     return [console.paint(title, Style.STRONG), *(line for part in parts for line in section_lines(*part, console))]
 
 
-def entry_reference(entry: "catalogue.Entry") -> str:
+def reference_text(entry: Reference) -> str:
     """Return an item of a list that names an entry."""
     return f"- {entry.id}: {_shortened(entry.title)}"
 
 
-def entry_document(found: "Sequence[catalogue.Entry]") -> str:
-    """Return the page of the first entry as JSON, with the names of the others."""
-    entry, *others = found
+def entry_document(entry: "catalogue.Entry") -> str:
+    """Return the page of an entry as JSON, with the ids of those that mention it."""
     return json_documents.pretty(
         {
             "schema": f"kaudit.{entry.kind.value}/1",
             **_fields(entry.subject),
             "documentation": dict(_documentation(entry.subject)),
-            "see_also": [other.id for other in others],
+            "see_also": [other.id for other in see_also(entry.id)],
         }
     )
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kaudit.explanations.catalogue import Entry, entries, meanings
+from kaudit.explanations.catalogue import entry_of, meanings
 from kaudit.explanations.lines import LONGEST, PastedText, error_of
-from kaudit.explanations.lookup import related
+from kaudit.explanations.see_also import Reference, see_also
 from kaudit.formats.protocol_errors import ProtocolError
 from kaudit.model.application_logs import LogEvent
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_documents import pretty
-from kaudit.report.text.explain_pages import entry_lines, entry_reference, readable, section_lines
+from kaudit.report.text.explain_pages import entry_lines, readable, reference_text, section_lines
 from kaudit.report.text.finding_block import finding_lines
 from kaudit.report.text.formatting import date_and_clock, plural
 from kaudit.results.scope import size
@@ -48,14 +48,15 @@ def pasted_page(pasted: PastedText, console: Console) -> str:
             f"{plural(hidden, 'more incident or event', 'more incidents and events')} of other producers and partitions",
             "",
         ]
-    named = _entries(pasted.errors)
-    for entry in named:
-        lines += [*entry_lines(entry, console), ""]
-    of_events = _entries(_errors(pasted))
-    mentioned = (other for entry in (*of_events, *named) for other in related(entry))
-    references = [entry for entry in dict.fromkeys((*of_events, *mentioned)) if entry not in named]
-    if references:
-        lines += [*section_lines("See also", "\n".join(map(entry_reference, references)), console), ""]
+    for error in pasted.errors:
+        lines += [*entry_lines(entry_of(error), console), ""]
+    of_events = _errors(pasted)
+    references = [Reference(entry.id, entry.title) for entry in map(entry_of, of_events)]
+    references += [other for error in (*of_events, *pasted.errors) for other in see_also(error.name)]
+    named = {error.name for error in pasted.errors}
+    rest = [reference for reference in dict.fromkeys(references) if reference.id not in named]
+    if rest:
+        lines += [*section_lines("See also", "\n".join(map(reference_text, rest)), console), ""]
     if pasted.cut:
         lines += [f"Only the first {size(LONGEST)} were read: kaudit scan --server-log FILE reads whole logs.", ""]
     return "".join(f"{line}\n" for line in lines[:-1])
@@ -63,14 +64,14 @@ def pasted_page(pasted: PastedText, console: Console) -> str:
 
 def pasted_document(pasted: PastedText) -> str:
     """Return the same as JSON: `kaudit.log-lines/1`."""
-    explained = _entries([*_errors(pasted), *pasted.errors])
+    explained = [error.name for error in (*_errors(pasted), *pasted.errors)]
     return pretty(
         {
             "schema": "kaudit.log-lines/1",
             "events": [_event(event) for event in pasted.events],
             "findings": [finding.to_dict() for finding in pasted.findings],
-            "errors": [entry.id for entry in explained],
-            "see_also": list(dict.fromkeys(other.id for entry in explained for other in related(entry))),
+            "errors": explained,
+            "see_also": list(dict.fromkeys(other.id for name in explained for other in see_also(name))),
             "cut": pasted.cut,
         }
     )
@@ -104,7 +105,3 @@ def _event_lines(event: LogEvent, others: Sequence[LogEvent], console: Console) 
 def _errors(pasted: PastedText) -> Sequence[ProtocolError]:
     found = [error for event in pasted.events if (error := error_of(event)) is not None]
     return list({error.name: error for error in found}.values())
-
-
-def _entries(errors: Sequence[ProtocolError]) -> Sequence[Entry]:
-    return [entry for error in errors for entry in entries() if entry.subject is error]
