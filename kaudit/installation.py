@@ -4,15 +4,20 @@ The build hook (.ci/build_hook.py) writes what `build_of` finds into wheels and 
 library is imported: the hook has nothing else, and `kaudit --version` shall not wait for more.
 """
 
-import json
 import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kaudit import __version__
+from kaudit.deferred import Deferred
+
+if TYPE_CHECKING:
+    import json
+else:  # few commands need it
+    json = Deferred("json")
 
 BUILD_FILE = "build.json"
 """In the package: what a wheel knows of its origin."""

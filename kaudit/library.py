@@ -15,7 +15,8 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.errors import MissingExtraError, NothingToAuditError, UsageError
 from kaudit.installation import install_command
 from kaudit.model import result as model
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Severity
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kaudit.library import AnyPath, NothingToAuditError, ScanResult, Severity, scan
-from kaudit.model.finding import Status
+from kaudit.model.severity import Status
 from kaudit.report.console import Console, visible
 from kaudit.report.text.finding_block import finding_lines
 from kaudit.report.text.formatting import plural

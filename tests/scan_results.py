@@ -6,7 +6,7 @@ from kaudit.checks.incident_groups import with_incidents
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.damage import MissingCause
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition, ProducersResult, ProducerState
 from kaudit.model.result import (
@@ -17,6 +17,7 @@ from kaudit.model.result import (
     Summary,
     TimelineResult,
 )
+from kaudit.model.severity import Confidence, Severity
 from kaudit.model.timeline import (
     EndState,
     EntryTransaction,

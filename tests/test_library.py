@@ -13,7 +13,7 @@ import pytest
 import kaudit
 from kaudit.cli.app import run
 from kaudit.engines import local
-from kaudit.model.finding import Status
+from kaudit.model.severity import Status
 from kaudit.scanning.options import DECLARED, Depth, ScanOptions
 from kaudit.source.kafka.options import ClusterOptions
 from kaudit.testing import assert_log_healthy

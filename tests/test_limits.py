@@ -15,7 +15,7 @@ from kaudit.cli.app import run
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.model import limits
-from kaudit.model.finding import Status
+from kaudit.model.severity import Status
 from kaudit.reading import batch_content
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.replay import session

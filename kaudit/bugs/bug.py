@@ -16,7 +16,8 @@ from kaudit.checks.texts import listed
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BatchEvidence
-from kaudit.model.finding import Confidence, Finding, KnownBug
+from kaudit.model.finding import Finding, KnownBug
+from kaudit.model.severity import Confidence
 
 HEADINGS = (
     "What happens",

@@ -17,10 +17,11 @@ from kaudit.checks.incident_rules import Membership, Rule
 from kaudit.checks.listed import Listed
 from kaudit.checks.log_causes import LogCause
 from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
 from kaudit.model.sequence import SequenceRanges
+from kaudit.model.severity import Confidence, Severity
 
 if TYPE_CHECKING:
     import numpy as np

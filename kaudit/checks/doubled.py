@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kaudit.checks.listed import LISTED, NEEDS
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import PartitionComparison, Relation
+from kaudit.model.severity import Severity
 
 _CODES = {listed.name: code for code, listed in LISTED.items()}
 """By name: whether findings are about one thing is asked in every scan, which most of these checks have nothing to say in."""

@@ -11,7 +11,7 @@ from types import ModuleType
 from msgspec import Struct, convert, to_builtins
 
 from kaudit.errors import suggestion
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 
 PACKAGE = "kaudit.checks"
 TABLE = "checks.tsv"

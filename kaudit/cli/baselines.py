@@ -15,8 +15,9 @@ from kaudit.cli.settings import Settings
 from kaudit.cli.targets import output_file, parse_targets, write
 from kaudit.engines.local import LOCAL
 from kaudit.errors import UsageError
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
+from kaudit.model.severity import Severity, Status
 from kaudit.policy.baseline import Baseline, parse_day, read_baseline
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy

@@ -33,10 +33,10 @@ from kaudit.engines.progress import Progress
 from kaudit.engines.replicas import diff, name_replicas
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.digests import ALGORITHM, PartitionDigest
-from kaudit.model.finding import Severity
 from kaudit.model.fingerprint import Fingerprint, FingerprintDiff, VerificationOutcome
 from kaudit.model.replicas import DiffResult, Relation, Replica
 from kaudit.model.result import NotAudited
+from kaudit.model.severity import Severity
 from kaudit.reading.digest_tree import widened
 from kaudit.report.console import Console, visible
 from kaudit.report.text.digest_comparisons import (

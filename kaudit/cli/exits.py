@@ -4,8 +4,8 @@ import enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # every list of options comes here: 20 ms less for --help
-    from kaudit.model.finding import Severity
     from kaudit.model.result import ScanResult
+    from kaudit.model.severity import Severity
 
 
 class ExitCode(enum.IntEnum):

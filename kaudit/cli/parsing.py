@@ -7,8 +7,8 @@ from kaudit.cli.options import FindingOptions, WatchedFindings
 from kaudit.cli.settings import Settings
 from kaudit.deferred import Deferred
 from kaudit.errors import UsageError, suggestion
-from kaudit.model.finding import Severity
 from kaudit.model.result import AppliedConfiguration
+from kaudit.model.severity import Severity
 from kaudit.policy.baseline import read_baseline
 from kaudit.policy.policy import NamedBaseline, Policy, Severities
 from kaudit.results.selection import Selection, parse_codes

@@ -19,10 +19,10 @@ from kaudit.cli.parsing import parse_policy, parse_selection, read_scan
 from kaudit.cli.settings import Settings
 from kaudit.cli.targets import Target, console_of, parse_targets, write
 from kaudit.errors import NothingToAuditError, UnreadableInputError
-from kaudit.model.finding import Severity
 from kaudit.model.json_record import rfc3339
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.result import BrokerVersions, NotAudited, ScanResult, Summary
+from kaudit.model.severity import Severity
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Decision, Policy
 from kaudit.report.console import ColorChoice

@@ -17,8 +17,9 @@ from kaudit.cli.request import AuditRequest, repository_root, run_facts
 from kaudit.cli.streams import refused, write_pieces, write_stdout
 from kaudit.cli.targets import Target, console_of
 from kaudit.errors import UsageError
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
+from kaudit.model.severity import Severity
 from kaudit.model.watch_status import WatchStatus
 from kaudit.report.formats import FORMATS
 from kaudit.report.machine.jsonl import watch_summary

@@ -29,8 +29,8 @@ from kaudit.cli.streams import whole_file
 from kaudit.cli.targets import output_file
 from kaudit.cli.watch_outputs import Metrics, Outputs, served
 from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.model.finding import Severity, Status
 from kaudit.model.result import ScanResult
+from kaudit.model.severity import Severity, Status
 from kaudit.report.machine.metrics import render_metrics
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.bytes import open_regular

@@ -4,7 +4,7 @@ import enum
 
 from msgspec import Struct, field
 
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 
 RECURRING_COPY = 4
 """From this copy on, records are taken to recur for their own reasons, not because a client sent them again."""

@@ -3,7 +3,6 @@
 A bug whose traces a finding shows, as reports have it.
 """
 
-import enum
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -13,6 +12,7 @@ from msgspec import Meta, Struct, field
 from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord, json_value
+from kaudit.model.severity import Confidence, Severity, Status
 
 
 class KnownBug(JsonRecord, frozen=True):
@@ -33,43 +33,6 @@ class KnownBug(JsonRecord, frozen=True):
 
 _FINGERPRINT_VERSION = "1"
 _FINGERPRINT_DIGITS = 16
-
-
-@functools.total_ordering
-class Severity(enum.Enum):
-    """`error`: proven from the log; `warning`: may be; `note`: informational, the log is healthy. Ordered by weight."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    ERROR = "error"
-
-    __hash__ = object.__hash__  # Enum's is of the name, in Python; members are single
-
-    @functools.cached_property
-    def rank(self) -> int:
-        """0 (note) to 2 (error)."""
-        return ("note", "warning", "error").index(self.value)
-
-    def __lt__(self, other: "Severity") -> bool:
-        return self.rank < other.rank
-
-
-class Confidence(enum.Enum):
-    """How certain the finding is; independent of its severity."""
-
-    CERTAIN = "certain"
-    LIKELY = "likely"
-    POSSIBLE = "possible"
-
-
-class Status(enum.Enum):
-    """Relation to a baseline."""
-
-    NEW = "new"
-    KNOWN = "known"
-    SUPPRESSED = "suppressed"
-
-    __hash__ = object.__hash__  # Enum's is of the name, in Python; members are single
 
 
 class Explanation(JsonRecord, frozen=True, rename={"speaks_for": "for", "speaks_against": "against"}):

@@ -12,9 +12,10 @@ from kaudit.model.application_logs import LogEventSummary
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.coverage import Coverage
 from kaudit.model.digests import Digests
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.impact import Caution
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.severity import Severity, Status
 from kaudit.model.timeline import Timeline
 
 

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from kaudit.checks.check import Reading
 from kaudit.checks.registry import CHECKS
-from kaudit.model.finding import Finding, Status
+from kaudit.model.finding import Finding
 from kaudit.model.result import BaselineComparison, ScanResult, UnlistedFindings
+from kaudit.model.severity import Status
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.scanning.options import Depth, ScanOptions
 

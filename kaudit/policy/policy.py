@@ -11,8 +11,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.checks.registry import CHECKS
-from kaudit.model.finding import Confidence, Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.result import AppliedConfiguration, ScanResult, UnlistedFindings
+from kaudit.model.severity import Confidence, Severity, Status
 from kaudit.policy.baseline import Baseline
 from kaudit.policy.comparison import Scope, compare, mark_known
 from kaudit.results.selection import Selection, count, count_statuses, most_severe

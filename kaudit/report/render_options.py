@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.limits import FINDINGS_OF_CHECK
+from kaudit.model.severity import Severity, Status
 from kaudit.report.console import Console
 
 if TYPE_CHECKING:  # numpy comes with it

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import neg
 
 from kaudit.checks.incident_groups import rule_of
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord
+from kaudit.model.severity import Confidence, Severity
 from kaudit.model.total_impact import total_impact
 
 

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from kaudit.checks.listed import LISTED, find, nearest
 from kaudit.errors import UsageError
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.ledger import LedgerResult
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult, UnlistedFindings
+from kaudit.model.severity import Severity, Status
 from kaudit.model.timeline import FindingEntry, Timeline
 
 _Compared = TypeVar("_Compared", DiffResult, LedgerResult)

@@ -8,9 +8,10 @@ from itertools import pairwise, product
 from msgspec.structs import replace
 
 from kaudit.checks.texts import counted, listed, time_text
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.result import OUTSIDE_TIME, BlockedPartition, PartitionBounds, ScanResult, UnlistedFindings, Verdict
+from kaudit.model.severity import Severity, Status
 from kaudit.model.total_impact import added, impacts_by_partition
 from kaudit.model.transactional_ids import parse_name
 from kaudit.results.costs import between, consumed, failed, since_text

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.deferred import Deferred
 from kaudit.model.audit_clock import AuditClock
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.record_loss import (
     CutRecords,
@@ -20,6 +20,7 @@ from kaudit.model.record_loss import (
 from kaudit.model.remote_segments import FailingCopies
 from kaudit.model.replicas import Relation, ReplicaEvidence
 from kaudit.model.result import NotAudited
+from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.group_logs import GroupLog

@@ -51,7 +51,7 @@ else:
 
 
 from kaudit.model.evidence_parts import FoldedNotes
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 
 
 def fold_notes(findings: Iterable[Finding]) -> list[Finding]:

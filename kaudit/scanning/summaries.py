@@ -11,8 +11,9 @@ from kaudit.broker.releases.profile import Profile
 from kaudit.checks.command_line import quote
 from kaudit.model.coverage import Coverage
 from kaudit.model.digests import ALGORITHM, Digests
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.result import PartitionSummary, SegmentSummary, Suggestion, Summary, UnlistedFindings
+from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.open_at_end import last_stable_offset, remembered
 from kaudit.scanning.options import ScanOptions

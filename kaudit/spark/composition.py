@@ -21,8 +21,9 @@ from kaudit.checks.incident_groups import partition_incidents
 from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.result import NotAudited, ScanResult
+from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.shuffle_codec import unpack
 from kaudit.reading.unread_segments import Failure

@@ -22,9 +22,10 @@ from kaudit.checks.incident_groups import (
 )
 from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.result import UnlistedFindings
+from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.chunk_plan import OpenSource

@@ -21,7 +21,8 @@ from msgspec import Struct, field
 from kaudit.checks.check import Withdrawal
 from kaudit.checks.registry import CHECKS
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS, TransactionStanding
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Severity, Status
 
 SETTLE_SECONDS = 10.0
 

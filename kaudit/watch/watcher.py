@@ -11,8 +11,9 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.model.finding import Finding, Status
+from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
+from kaudit.model.severity import Status
 from kaudit.model.transactions import OpenTransaction
 from kaudit.model.watch_status import ReportedAt, WatchedPartition, WatchStatus
 from kaudit.partition.audit import PartitionAudit

@@ -19,8 +19,9 @@ from kaudit.engines.replicas import diff
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import StoredEvidence
 from kaudit.model.evidence_parts import EventEvidence, ShownEvents
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.replicas import Replica
+from kaudit.model.severity import Confidence, Severity
 from kaudit.scanning.options import ScanOptions
 from tests.bugs.recorded_bugs import RECORDED, recorded_bug
 from tests.bugs.simulated_bugs import SIMULATED, diverged, first_batch_overtaken

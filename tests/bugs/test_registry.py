@@ -9,7 +9,7 @@ from kaudit.bugs.bug import HEADINGS, Program, parse_release
 from kaudit.bugs.registry import BUGS, discover, find, nearest, of_version
 from kaudit.bugs.tickets import looks_like_ticket
 from kaudit.checks.registry import CHECKS
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 from tests.bugs.recorded_bugs import RECORDED
 from tests.bugs.simulated_bugs import SIMULATED
 
@@ -17,7 +17,7 @@ RAIN = '''
 """Rain."""
 
 from kaudit.bugs.bug import Affected, Bug, Program, Trait, codes
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 
 BUG = Bug(
     id="Rain-1", title="It rains", summary="it rains", program=Program.KAFKAJS, affected=(Affected("1.0", None),), fixed_in=(),

@@ -7,7 +7,8 @@ from kaudit.bugs.bug import Case, Trait
 from kaudit.bugs.client import producers
 from kaudit.bugs.registry import BUGS
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity
 
 MINUTE = 60_000
 DAY = 86_400_000

@@ -10,9 +10,9 @@ from kaudit.checks.registry import run_checks
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Confidence, Severity
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.sequence import SequenceRange
+from kaudit.model.severity import Confidence, Severity
 from kaudit.source.layout import FetchedRange
 from tests.checks.facts import CONTEXT, batch, gap
 

@@ -11,7 +11,7 @@ from kaudit.checks.incident_rules import REPLICAS
 from kaudit.checks.pages import listing
 from kaudit.checks.registry import CHECKS
 from kaudit.histories.explain import EXPLAINED, findings_of_leader
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.simulate.scenario.reading import parse_document, scenario_text
 from kaudit.simulate.search.schedule import schedule_of
 

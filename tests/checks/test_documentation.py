@@ -10,7 +10,7 @@ from kaudit.checks.listed import HEADINGS, LISTED, find
 from kaudit.checks.pages import pages, write
 from kaudit.checks.registry import CHECKS
 from kaudit.cli.command_tree import command_tree
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 
 SOURCES = Path(__file__).parents[2] / "kaudit" / "checks"
 DOCS = Path(__file__).parents[2] / "docs"

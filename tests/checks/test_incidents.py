@@ -16,7 +16,8 @@ from kaudit.checks.registry import CHECKS
 from kaudit.engines import replicas
 from kaudit.engines.progress import SilentProgress
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity
 from kaudit.scanning.options import ScanOptions
 
 SAMPLES = Path(__file__).parents[2] / "samples"

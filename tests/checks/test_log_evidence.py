@@ -17,7 +17,8 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Confidence, Severity
 from kaudit.model.timeline import RunEntry
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import ApplicationLog

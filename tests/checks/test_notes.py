@@ -1,7 +1,8 @@
 """Notes that say the same are one."""
 
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity
 from kaudit.scanning.findings import fold_notes
 
 

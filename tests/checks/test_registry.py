@@ -34,7 +34,7 @@ RAIN = '''
 """Text that mentions rain."""
 
 from kaudit.checks.check import check, none_because
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 
 
 @check(

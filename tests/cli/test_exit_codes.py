@@ -8,7 +8,7 @@ import pytest
 
 from kaudit.cli import app
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
-from kaudit.model.finding import Status
+from kaudit.model.severity import Status
 from kaudit.report.formats import FORMATS
 from tests import scan_results as results
 

@@ -8,8 +8,8 @@ from kaudit.cli.command_tree import command_tree, commands_of
 from kaudit.cli.exits import MEANINGS, ExitCode, FailOn, exit_code
 from kaudit.cli.parsing import is_fingerprint, parse_names
 from kaudit.errors import UsageError
-from kaudit.model.finding import Severity, Status
 from kaudit.model.result import NotAudited
+from kaudit.model.severity import Severity, Status
 from kaudit.scanning.options import scan_options
 from kaudit.source.option import check_int64, parse_duration, parse_int64, parse_time
 from tests.scan_results import old_duplicate, scan_result

@@ -9,7 +9,8 @@ import pytest
 from kaudit.cli import watching
 from kaudit.cli.watching import _Times, _times
 from kaudit.errors import UsageError
-from kaudit.model.finding import Confidence, Finding, Severity, Status
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity, Status
 from kaudit.watch.watcher import Round
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Severity
 from kaudit.model.result import ScanResult
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.conformance import captures_page
 

@@ -15,7 +15,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.formats.dump_text.rows import DumpBatch, DumpFile, DumpRecord
 from kaudit.formats.dump_text.text import read_dump
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.formats.archives import CAPTURES, ORACLES
 from tests.formats.segment_rows import batch_rows

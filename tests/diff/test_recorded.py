@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.replicas import Relation
+from kaudit.model.severity import Severity
 from tests.diff.test_relations import run
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.differential.damages import CELLS, CHUNK_BYTES, damaged
 from tests.differential.dressings import DRESSINGS, EMBEDDED, dressed

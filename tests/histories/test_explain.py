@@ -12,7 +12,8 @@ from kaudit.cli.app import run
 from kaudit.histories import explain
 from kaudit.histories.explain import CAUSES, EXPLAINED, trace_of
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity
 from kaudit.simulate.scenario.reading import shipped
 from tests.logs import Log, data
 

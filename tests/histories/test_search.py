@@ -17,7 +17,8 @@ from kaudit.histories.explain import (
     causes_of,
     explain,
 )
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity
 
 FINDING = Finding("KA104", "", Severity.ERROR, Confidence.CERTAIN, "", topic="t", partition=0)
 

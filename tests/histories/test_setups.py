@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from kaudit.histories.setups import _MOST_RECORDS, _has_such_a_producer, _producers
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity
 
 FINDING = Finding("KA104", "", Severity.ERROR, Confidence.CERTAIN, "", topic="t", partition=0)
 FLIGHT = "max.in.flight.requests.per.connection"

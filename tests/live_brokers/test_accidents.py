@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 import kaudit
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.incident_block import incident_sections
 from tests.diff.test_relations import run as diff

@@ -18,7 +18,7 @@ from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.formats.application_log.reader import read_events
 from kaudit.model.application_logs import LogEvent, LogEventKind
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.live_brokers.accidents.judged import copied, recorded
 from tests.live_brokers.accidents.truth import truths

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.model import batch_fields
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from tests.scan_results import old_duplicate
 
 BASE = old_duplicate(

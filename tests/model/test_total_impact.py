@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Confidence, Severity
 from kaudit.model.total_impact import total_impact
 
 NOON = 1_700_000_000_000

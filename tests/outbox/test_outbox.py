@@ -5,7 +5,7 @@ import pytest
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.repeated_records import repeated_records
 from kaudit.model.duplicates import Duplicate, RepeatedRange
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 from kaudit.scanning.options import ScanOptions
 from tests.outbox.connector import Outbox
 

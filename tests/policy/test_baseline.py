@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.errors import UsageError
-from kaudit.model.finding import Status
+from kaudit.model.severity import Status
 from kaudit.policy.baseline import Baseline, Entry, parse_baseline
 from kaudit.policy.comparison import Scope, compare
 from kaudit.scanning.options import Depth, ScanOptions

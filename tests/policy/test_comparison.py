@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.finding import Severity, Status
 from kaudit.model.result import PartitionSummary, UnlistedFindings
+from kaudit.model.severity import Severity, Status
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope, compare
 from kaudit.scanning.options import Depth, ScanOptions

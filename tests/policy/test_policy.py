@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.model.evidence import StoredEvidence
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.result import UnlistedFindings
+from kaudit.model.severity import Severity, Status
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Accepted, Decision, NamedBaseline, Policy, Severities, TopicRule

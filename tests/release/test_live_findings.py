@@ -14,7 +14,7 @@ import nbformat
 import pytest
 
 import kaudit
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.spark.java import java_home
 from tests.release.interpreters import ROOT
 

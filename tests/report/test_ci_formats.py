@@ -17,9 +17,9 @@ from kaudit.checks.registry import CHECKS
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.installation import information_uri
-from kaudit.model.finding import Severity, Status
 from kaudit.model.logged_incidents import LoggedIncident
 from kaudit.model.result import BaselineComparison, Expected, NotAudited
+from kaudit.model.severity import Severity, Status
 from kaudit.report.machine import github, gitlab, junit, sarif
 from kaudit.report.machine.locations import shown_path
 from kaudit.report.render_options import RenderOptions

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kaudit.model.finding import Severity
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Severity
 from kaudit.report.console import Console
 from kaudit.report.text.table import check_counts, topic_counts
 from tests.scan_results import old_duplicate

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from kaudit.listings.duplicates import DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import Cause, DuplicateCounts, Relation, RepeatedRange
-from kaudit.model.finding import Confidence
 from kaudit.model.result import NotAudited
+from kaudit.model.severity import Confidence
 from kaudit.report.console import Console
 from kaudit.report.text.duplicates import document, jsonl, not_compared, summary_text
 from tests.scan_results import scan_result

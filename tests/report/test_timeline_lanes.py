@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kaudit.model.damage import MissingCause
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.model.timeline import EndState, EntryTransaction, EventEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
 from kaudit.report.console import Console
 from kaudit.report.text.timeline_lanes import lane_lines

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.checks.incident_groups import with_incidents
-from kaudit.model.finding import Confidence, Severity
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Confidence, Severity
 from kaudit.report.console import Console
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text import incident_block

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.model.finding import Severity, Status
+from kaudit.model.severity import Severity, Status
 from kaudit.report.text.formatting import omitted_text
 from kaudit.results.selection import first_of_checks, most_severe
 from tests.scan_results import old_duplicate, scan_result

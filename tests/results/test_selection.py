@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.errors import UsageError
-from kaudit.model.finding import Severity, Status
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import UnlistedFindings
+from kaudit.model.severity import Severity, Status
 from kaudit.results.selection import Selection, count, count_statuses, parse_codes
 from tests import scan_results as results
 

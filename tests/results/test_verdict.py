@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.finding import Severity, Status
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.result import OUTSIDE_TIME, NotAudited, PartitionBounds, UnlistedFindings
+from kaudit.model.severity import Severity, Status
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import Policy
 from kaudit.results.selection import Selection

@@ -13,7 +13,7 @@ import pytest
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data
 

@@ -12,7 +12,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UsageError
 from kaudit.listings.query import Query
-from kaudit.model.finding import Confidence, Severity
+from kaudit.model.severity import Confidence, Severity
 from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Log, data
 

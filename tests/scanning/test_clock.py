@@ -7,7 +7,7 @@ import pytest
 
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
 

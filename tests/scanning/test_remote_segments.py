@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import Depth, ScanOptions
 from tests.engines import faulty_logs
 from tests.live_brokers.accidents.judged import recorded

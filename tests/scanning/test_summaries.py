@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.result import BrokerVersions, PartitionSummary, UnlistedFindings
+from kaudit.model.severity import Confidence, Severity
 from kaudit.reading.chunk_rows import Counts
 from kaudit.scanning.summaries import partition_summary, segment_rows, total
 from kaudit.scanning.versions import newest_profile

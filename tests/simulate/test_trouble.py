@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.cli.app import run
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.output.visibility import LOST

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import kaudit
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Severity
 from kaudit.model.total_impact import total_impact
 from kaudit.simulate.cluster.partition import Election, election_that_lost
 from kaudit.simulate.cluster.replica_log import StoredBatch

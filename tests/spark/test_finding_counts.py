@@ -8,7 +8,8 @@ import pytest
 from msgspec import Struct
 
 from kaudit.checks.incident_groups import partition_incidents
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity
 from kaudit.reading.shuffle_codec import pack
 from kaudit.spark import task_findings as spark_judging
 from kaudit.spark.task_findings import AllCounts, FindingCounts, first_of_each, replicas

@@ -10,7 +10,8 @@ from kaudit.checks.incident_groups import partition_incidents, with_incidents
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.engines import local as local_engine
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Finding, Status
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Status
 from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy

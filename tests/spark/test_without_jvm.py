@@ -24,7 +24,8 @@ from kaudit.engines.progress import SilentProgress
 from kaudit.engines.rows import NO_ROWS
 from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
-from kaudit.model.finding import Confidence, Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Confidence, Severity
 from kaudit.reading.chunk_codec import unpack_chunk
 from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.shuffle_codec import pack

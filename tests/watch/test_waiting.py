@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS
-from kaudit.model.finding import Severity, Status
+from kaudit.model.severity import Severity, Status
 from kaudit.source.schemes import open_segment
 from kaudit.watch import findings, watcher
 from kaudit.watch.findings import Due, LiveAudit

@@ -14,7 +14,7 @@ from kaudit.audits.repeats.identities import CONTENT, MOST_DIFFERENCES, differen
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Record
 from kaudit.model.duplicates import RECURRING_COPY, Cause, Duplicate, Relation, RepeatedRange
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 
 _GAP = 1024
 """Repeats with so many offsets between them, or between what they repeat, are not of one range."""

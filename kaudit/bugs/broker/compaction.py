@@ -1,7 +1,7 @@
 """Bugs of the log cleaner that affect transactions and segments."""
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira
-from kaudit.model.finding import Confidence, Severity
+from kaudit.model.severity import Confidence, Severity
 
 
 def ended_with(state: str) -> Trait:

@@ -2,7 +2,7 @@
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 
 _SHORTEST = 10
 """Bytes of a snapshot without entries: version, CRC, count."""

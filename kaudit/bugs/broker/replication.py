@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kaudit.bugs.bug import Affected, Bug, Case, Program, Trait, codes, jira
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 
 _NEXT_EPOCHS = 3
 """Most epochs between leaders that quickly followed one another; a flipped bit makes most epochs differ by more."""

@@ -2,7 +2,7 @@
 
 from kaudit.bugs.bug import VERSION_KNOWN, Affected, Bug, Case, Program, Trait, codes, jira, logged, said
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 
 
 def came_late(case: Case) -> bool:

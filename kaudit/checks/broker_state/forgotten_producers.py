@@ -13,9 +13,10 @@ from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, o
 from kaudit.checks.sequences.first_sequences import sequence_restart, unknown_start
 from kaudit.model.audit_clock import ClockSource, Idleness
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import EvictedProducer, IdleProducer
+from kaudit.model.severity import Confidence, Severity
 
 _EFFECTS = observers(
     duplicate_batch,

@@ -14,10 +14,11 @@ from kaudit.checks.kafka_tools import describe_transaction
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import ShownEvents
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import rfc3339
 from kaudit.model.logged_incidents import AbortedRecords, Consequence, LoggedIncident, Outcome
+from kaudit.model.severity import Severity
 
 log_check = partial(
     check,

@@ -9,8 +9,9 @@ from kaudit.checks.incident_rules import EPOCHS_USED_UP, LOGGED, OF_DISTRESS
 from kaudit.checks.log_causes import BUMPED, COORDINATED, MOVED, REFUSED, SUCCEEDED, TIMED_OUT, UNCLEAN_STOP
 from kaudit.checks.texts import duration
 from kaudit.model.application_logs import LogEvent, LogEventKind
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.logged_incidents import MAX_EPOCH, Consequence, EpochUse, LoggedIncident, Outcome
+from kaudit.model.severity import Severity
 
 _STALE = "TRANSACTION_COORDINATOR_FENCED"
 _MARKERS_RULE = (

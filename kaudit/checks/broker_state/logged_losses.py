@@ -20,9 +20,10 @@ from kaudit.checks.log_causes import (
 from kaudit.checks.texts import listed
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.copy_identities import HeldTwice
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
+from kaudit.model.severity import Severity
 
 _TIMEOUT_RULE = (
     "a coordinator aborts a transaction that is open for longer than transaction.timeout.ms, and raises the epoch: whatever "

@@ -27,9 +27,10 @@ from kaudit.checks.log_causes import (
     TIMED_OUT,
     UNCLEAN_STOP,
 )
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
 from kaudit.model.sequence import distance, next_sequence, subtract
+from kaudit.model.severity import Severity
 
 _NOTE = "note where the logs show that it was mended, or right"
 

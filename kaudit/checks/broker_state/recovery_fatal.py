@@ -13,8 +13,9 @@ from kaudit.checks.incident_rules import PRODUCER_STATE
 from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.nontransactional_in_transaction import nontransactional_in_transaction
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.severity import Severity
 from kaudit.model.side_files import CorruptSnapshot
 from kaudit.model.transactions import EmptyMarker
 

@@ -16,11 +16,12 @@ from kaudit.checks.texts import counted
 from kaudit.model.batch_fields import NO_SEQUENCE
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import FailedSends, ProducerBatch
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.observation import Observation
 from kaudit.model.producer_patterns import GivenUpSends, RaisedEpochs, RepeatedStarts
 from kaudit.model.sequence import distance
+from kaudit.model.severity import Confidence, Severity
 
 _LISTED = 100
 _UNBOUNDED = 1 << 31

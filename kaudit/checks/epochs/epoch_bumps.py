@@ -11,13 +11,14 @@ from kaudit.checks.incident_rules import EPOCH_BUMP, EPOCHS_USED_UP, LEADER_CHAN
 from kaudit.checks.log_causes import BUMPED, ELECTED, FENCED, REFUSED, TIMED_OUT
 from kaudit.checks.observations import ClassifiedEvidence, LackingEvidence, observation_finding
 from kaudit.checks.texts import counted
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.leader_epochs import HeldRecords, LeaderChange, OtherCopies, copies_between
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import RepeatedEpoch
 from kaudit.model.record_loss import ReportedChange
+from kaudit.model.severity import Confidence, Severity
 
 
 def not_repeated(evidence: Evidence, bumps: Iterable[Observation]) -> Sequence[Observation]:

@@ -8,8 +8,9 @@ from kaudit.checks.incident_rules import PRODUCER_STATE, ZOMBIE
 from kaudit.checks.log_causes import COORDINATED, FENCED, FORGOTTEN
 from kaudit.checks.observations import ClassifiedEvidence, observation_finding
 from kaudit.model.batch_fields import NO_SEQUENCE
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.observation import ObservationKind
+from kaudit.model.severity import Confidence, Severity
 
 _PRODUCER_RULE = (
     "an epoch below the current one is fenced: a leader answers INVALID_PRODUCER_EPOCH (ProducerAppendInfo.checkProducerEpoch); "

@@ -9,7 +9,7 @@ from kaudit.checks.log.missing_offsets import NO_PRODUCER
 from kaudit.checks.texts import counted, duration, listed, time_text
 from kaudit.model.coordinator import MAX_TRANSACTION_TIMEOUT_MS
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.group_commits import (
     CommitsInTransaction,
     CommitStep,
@@ -20,6 +20,7 @@ from kaudit.model.group_commits import (
     StepSum,
 )
 from kaudit.model.impact import NO_IMPACT, Impact
+from kaudit.model.severity import Confidence, Severity
 
 group_check = functools.partial(
     check,

@@ -17,8 +17,9 @@ from kaudit.model.exactly_once import (
     ProcessedTwice,
     Skipped,
 )
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import NO_IMPACT, Impact
+from kaudit.model.severity import Confidence, Severity
 
 _SHOWN = 20
 _eos_check = functools.partial(group_check, withdrawn_by=Withdrawal.NEXT_READING, transactional=True)

@@ -7,9 +7,10 @@ from kaudit.checks.context import Context
 from kaudit.checks.groups.committed_offsets import NO_FILE, group_check
 from kaudit.checks.texts import counted, listed, time_text
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.group_commits import SharedOffsets, SharePartition, StartJump
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Confidence, Severity
 
 _LOCK_LIMIT_MS = 3_600_000
 """group.share.max.record.lock.duration.ms by default: no record stays acquired for longer."""

@@ -10,8 +10,9 @@ from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.texts import counted
 from kaudit.model.coordinator import CommittedBeyondLogEnd
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Confidence, Severity
 
 _LOST_CAUSES = (
     Explanation("a replica that lacked the records became leader: an unclean election, or a log that was lost before"),

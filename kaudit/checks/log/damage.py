@@ -14,9 +14,10 @@ from kaudit.checks.log.missing_offsets import Consequences, consequences, lackin
 from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.damage import DamageKind, PlacedDamage
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.observation import Observation
+from kaudit.model.severity import Severity
 
 HOST_CAUSES = (
     Explanation("the disk or the memory of a host flipped bits: its other replicas may be intact"),

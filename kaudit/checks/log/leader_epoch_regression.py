@@ -10,7 +10,8 @@ from kaudit.checks.log.missing_offsets import NO_PRODUCER
 from kaudit.checks.log_causes import ELECTED
 from kaudit.model.damage import LeaderEpochRegression
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Severity
 
 _CAUSES = (
     Explanation("a bit of the field flipped on disk or in memory: the CRC does not cover it"),

@@ -10,8 +10,9 @@ from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.sidefiles.about_file import file_finding, side_file_check
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Severity
 from kaudit.model.side_files import CheckpointBeyondLogEnd, IndexBeyondLogEnd, KnownBeyondLogEnd
 
 _RULE = (

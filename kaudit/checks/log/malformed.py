@@ -10,8 +10,9 @@ from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.damage import MalformedBatch
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Severity
 
 
 class _Evidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):

@@ -11,10 +11,11 @@ from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.severity import Severity
 from kaudit.source.layout import LeftoverFile
 
 _MAX_LISTED = 20

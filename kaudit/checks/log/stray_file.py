@@ -11,8 +11,9 @@ from kaudit.checks.context import Context
 from kaudit.checks.texts import listed
 from kaudit.model.copy_identities import LogCopy, RecreatedLog, SetAsideLog
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Act, Caution, Impact
+from kaudit.model.severity import Severity
 from kaudit.source.layout import LeftoverFile
 
 _MEANING = {

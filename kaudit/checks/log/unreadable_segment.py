@@ -7,7 +7,8 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DAMAGE
 from kaudit.checks.log_causes import UNCLEAN_STOP
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Severity
 from kaudit.source.layout import Unreadable
 
 _CAUSES = (

@@ -8,7 +8,7 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import SHARED_PRODUCER_ID, UNALLOCATED_IDS
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BlockEvidence, BlockRange
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.producer_ids import (
     BlockEntry,
     MalformedBlock,
@@ -18,6 +18,7 @@ from kaudit.model.producer_ids import (
     UnallocatedId,
     UnallocatedReason,
 )
+from kaudit.model.severity import Confidence, Severity
 
 _ABSENT = dict.fromkeys(
     ("topic", "partition", "replica", "log_dir", "segment", "offset", "last_offset"),

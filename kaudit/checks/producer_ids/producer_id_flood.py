@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from kaudit.checks.check import Evidence, Tolerated, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.producer_ids import ProducerIdStatistics
+from kaudit.model.severity import Severity
 
 MIN_IDS = 500
 """Fewer in a partition are no burden to a broker, however short-lived."""

@@ -10,8 +10,9 @@ from kaudit.checks.sequences.duplicates import duplicate_batch, old_duplicate, o
 from kaudit.checks.sequences.first_sequences import sequence_restart
 from kaudit.checks.sequences.sequence_gap import sequence_gap
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.producer_patterns import Chain, SharedProducerId
+from kaudit.model.severity import Confidence, Severity
 
 _REPLACED = observers(duplicate_batch, old_duplicate, overlapping_batch, sequence_gap, sequence_restart)
 

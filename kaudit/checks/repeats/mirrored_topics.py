@@ -18,10 +18,11 @@ from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import FindingEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.ledger import MovedRecord, RecordRange, RepeatedRange, TopicLedger
+from kaudit.model.severity import Severity
 
 _MOST_SHOWN = 20
 _ABSENT = {

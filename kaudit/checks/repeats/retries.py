@@ -11,10 +11,11 @@ from kaudit.checks.texts import counted
 from kaudit.model.batch_fields import NO_PRODUCER_ID
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import NonIdempotent
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.log_rows import NonIdempotentBatch
 from kaudit.model.producer_patterns import RegroupedRecords, ReorderedBatches, RepeatedBatch, RepeatsAtMost
+from kaudit.model.severity import Confidence, Severity
 
 _MAX_LISTED = 100
 _RULE = "without a producer id a broker cannot recognise a batch that is sent again, and appends it again"

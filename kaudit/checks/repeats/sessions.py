@@ -10,10 +10,11 @@ from kaudit.checks.observations import batch_evidence
 from kaudit.checks.texts import counted
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import ProducerBatch, RangeEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
+from kaudit.model.severity import Confidence, Severity
 
 
 class _SessionEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):

@@ -11,8 +11,9 @@ from kaudit.checks.context import Context
 from kaudit.checks.texts import counted, listed
 from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, RecreatedLog, SeveralTopicIds
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Act, Caution, Impact
+from kaudit.model.severity import Confidence, Severity
 
 _MOST_NAMED = 5
 _ABSENT = dict.fromkeys(

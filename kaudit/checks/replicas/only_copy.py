@@ -16,7 +16,7 @@ from kaudit.checks.replicas.wording import (
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.evidence_parts import CopyOfBatch
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.replicas import (
     CopyChange,
@@ -26,6 +26,7 @@ from kaudit.model.replicas import (
     Relation,
     ReplicaEvidence,
 )
+from kaudit.model.severity import Confidence, Severity
 
 _SHORTEST_LAG_MS = 10_000
 """replica.lag.time.max.ms (30 s since 2.5, 10 s before): a follower that lags by at most this still counts as in sync."""

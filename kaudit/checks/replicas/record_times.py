@@ -10,10 +10,11 @@ from kaudit.checks.incident_rules import LOGGED
 from kaudit.checks.log.missing_offsets import NO_PRODUCER
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import rfc3339
 from kaudit.model.record_loss import FreshRecordsDeleted, FutureRecords, KeylessRecordsRemoved
+from kaudit.model.severity import Confidence, Severity
 
 _BY_TIMESTAMPS = (
     "time retention goes by the greatest timestamp of a segment's records, which clients set (CreateTime) or the broker "

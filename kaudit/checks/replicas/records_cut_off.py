@@ -10,9 +10,10 @@ from kaudit.checks.incident_rules import DIVERGENCE, LOGGED
 from kaudit.checks.log_causes import OUT_OF_SYNC
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.record_loss import CutRecords
+from kaudit.model.severity import Confidence, Severity
 
 _RULE = (
     "a follower cuts off what its leader does not have (KIP-101): records that only the leader before had, which acknowledged "

@@ -9,9 +9,10 @@ from kaudit.checks.log_causes import ELECTED, UNCLEAN_STOP
 from kaudit.checks.replicas.wording import ABSENT
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.replicas import Relation, ReplicaLag
+from kaudit.model.severity import Severity
 
 _CAUSES = (
     Explanation("the replica's broker was stopped, slow, or starting when it was copied", innocent=True),

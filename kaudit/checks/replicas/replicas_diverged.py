@@ -15,7 +15,7 @@ from kaudit.checks.replicas.wording import ABSENT, copy_of_batch, hold, inspect_
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence, FindingEvidence
 from kaudit.model.evidence_parts import CopyOfBatch, EpochEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Act, Caution, Impact
 from kaudit.model.leader_epochs import log_end_of, unheard
 from kaudit.model.replicas import (
@@ -27,6 +27,7 @@ from kaudit.model.replicas import (
     ReplicaEvidence,
     ReplicaGap,
 )
+from kaudit.model.severity import Confidence, Severity
 
 _RULE = (
     "replicas copy the leader's batches byte for byte: at one offset all of them hold the same batch with the same "

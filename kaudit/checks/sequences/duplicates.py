@@ -16,8 +16,9 @@ from kaudit.checks.sequences.sequence_observations import (
     repeated_records,
     sequence_observations,
 )
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.observation import ObservationKind
+from kaudit.model.severity import Confidence, Severity
 
 _DUPLICATE_RULE = (
     "a batch with the epoch and exact sequences of one of the last five is a duplicate: a leader answers it with "

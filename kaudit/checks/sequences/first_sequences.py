@@ -8,9 +8,10 @@ from kaudit.checks.incident_rules import OF_DISTRESS, PRODUCER_STATE
 from kaudit.checks.log_causes import BUMPED, FORGOTTEN, HEAD_REMOVED, OVERTAKEN
 from kaudit.checks.observations import ClassifiedEvidence, LackingEvidence, observation_finding
 from kaudit.checks.sequences.sequence_observations import TWO_WRITERS, batch_of, batch_text, sequence_observations
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_state import NO_CRC, ProducerAuditState
+from kaudit.model.severity import Confidence, Severity
 
 _FIRST_RULE = (
     "an unknown producer starts at sequence 0; from 2.5 on a leader takes any first sequence (KIP-360), before it "

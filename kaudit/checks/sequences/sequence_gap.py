@@ -13,10 +13,11 @@ from kaudit.checks.texts import counted
 from kaudit.model import sequence
 from kaudit.model.batch_fields import NO_LEADER_EPOCH
 from kaudit.model.damage import MissingCause, MissingOffsets
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
+from kaudit.model.severity import Confidence, Severity
 
 _RULE = (
     "within an epoch the next sequence follows the last; a leader refuses a gap with OUT_OF_ORDER_SEQUENCE_NUMBER "

@@ -8,8 +8,9 @@ from kaudit.checks.incident_rules import CLIENT_SEQUENCES
 from kaudit.checks.log_causes import REFUSED
 from kaudit.checks.observations import ClassifiedEvidence, observation_finding
 from kaudit.model.evidence_parts import StepEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.producer_patterns import StepMismatch, sequence_step
+from kaudit.model.severity import Severity
 
 _RULE = "the next base sequence is the last one plus the number of records (DefaultRecordBatch.incrementSequence)"
 _LISTED = 10

@@ -16,9 +16,10 @@ from kaudit.checks.sidefiles.about_file import (
     side_file_check,
 )
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import Impact
 from kaudit.model.record_loss import ReportedChange
+from kaudit.model.severity import Severity
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint, UnparsableSideFile, WrongLeaderEpochs
 
 _LOG_START, _HIGH_WATERMARK = "log-start-offset-checkpoint", "replication-offset-checkpoint"

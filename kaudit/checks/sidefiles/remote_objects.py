@@ -7,7 +7,8 @@ from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import INDEX_OF_DAMAGE
 from kaudit.checks.sidefiles.about_file import WHOLE_FILE, FaultEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Severity
 from kaudit.source.layout import RemoteFault
 
 _CAUSES = (

@@ -11,7 +11,7 @@ from kaudit.checks.log_causes import COPY_FAILED, DELETED_HERE
 from kaudit.checks.texts import counted, listed
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.evidence_parts import EventEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.impact import NO_IMPACT, Impact
 from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.model.json_record import rfc3339
@@ -26,6 +26,7 @@ from kaudit.model.remote_segments import (
     SegmentSummary,
     UnfinishedCopies,
 )
+from kaudit.model.severity import Confidence, Severity
 
 _segment_check = functools.partial(
     check,

@@ -9,7 +9,8 @@ from kaudit.checks.sidefiles.about_file import file_finding, side_file_check
 from kaudit.model.batch_fields import NO_COORDINATOR_EPOCH, NO_OFFSET
 from kaudit.model.evidence import BrokerEvidence, FindingEvidence
 from kaudit.model.evidence_parts import SnapshotState
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Confidence, Severity
 from kaudit.model.side_files import CorruptSnapshot, LogBeforeSnapshot, SnapshotComparison, SnapshotEntry
 
 

@@ -6,7 +6,8 @@ from kaudit.checks.check import COORDINATOR_LOSES_NOTHING, Evidence, Withdrawal,
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Severity
 from kaudit.model.transactions import IllegalTransition
 
 _RULE = (

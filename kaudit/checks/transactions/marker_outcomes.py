@@ -8,7 +8,8 @@ from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import DECISION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.model.evidence import BrokerEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Severity
 from kaudit.model.transactions import MismatchedMarker
 
 _EXPLANATIONS = (

@@ -8,8 +8,9 @@ from kaudit.checks.incident_rules import PRODUCER_STATE, TRANSACTION
 from kaudit.checks.log_causes import COORDINATED, FENCED, TIMED_OUT
 from kaudit.checks.observations import ObservationEvidence, observation_finding
 from kaudit.checks.transactions.unfinished import held_back_from, oldest_transaction
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
 from kaudit.model.observation import ObservationKind
+from kaudit.model.severity import Severity
 
 _RULE = (
     "a producer with an open transaction writes inside it: INVALID_TXN_STATE for every origin, so that loading this log "

@@ -24,7 +24,8 @@ from kaudit.model.audit_clock import ClockSource
 from kaudit.model.coordinator import TransactionStanding
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import OwnerEvidence, SiblingsEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Confidence, Severity
 from kaudit.model.transactions import OpenTransaction
 
 

@@ -7,7 +7,8 @@ from kaudit.checks.context import Context
 from kaudit.checks.sidefiles.about_file import file_finding, side_file_check
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.evidence_parts import AbortedEvidence
-from kaudit.model.finding import Explanation, Finding, Severity
+from kaudit.model.finding import Explanation, Finding
+from kaudit.model.severity import Severity
 from kaudit.model.side_files import TransactionIndexMismatch, WrongAbortedTxn
 
 _MAX_LISTED = 20

@@ -9,8 +9,8 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.model.audit_clock import Idleness
 from kaudit.model.coordinator import CoordinatorAnswer, TransactionStanding, TransactionStatus
-from kaudit.model.finding import Confidence
 from kaudit.model.impact import NO_IMPACT, Impact
+from kaudit.model.severity import Confidence
 from kaudit.model.transactions import OpenTransaction
 
 MARKERS_MS = 10_000

@@ -7,8 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.listings.activity import ActivityOverTime, added
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.result import BaselineComparison, ScanResult
+from kaudit.model.severity import Severity
 from kaudit.model.total_impact import total_impact
 from kaudit.report.html.page_model import (
     CheckCount,

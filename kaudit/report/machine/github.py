@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult
+from kaudit.model.severity import Severity
 from kaudit.report.console import visible
 from kaudit.report.machine.locations import location_text, shown_path
 from kaudit.report.render_options import RenderOptions

@@ -4,8 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.result import NotAudited, ScanResult
+from kaudit.model.severity import Severity, Status
 from kaudit.report.console import visible
 from kaudit.report.json_documents import no_commands
 from kaudit.report.machine.locations import location_text, shown_path

@@ -12,9 +12,10 @@ from kaudit.checks.listed import HEADINGS
 from kaudit.checks.registry import CHECKS
 from kaudit.installation import information_uri
 from kaudit.model.evidence_parts import BatchEvidence
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.limits import SARIF_RESULTS
 from kaudit.model.result import NotAudited, ScanResult
+from kaudit.model.severity import Severity, Status
 from kaudit.report.console import visible
 from kaudit.report.json_documents import pretty_pieces
 from kaudit.report.machine.locations import base_directory, in_repository, location_text, path_of, uri_of

@@ -9,8 +9,8 @@ from kaudit import __version__
 from kaudit.audits.repeats.duplicates import PartitionDuplicates
 from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import Cause, Duplicate, DuplicateCounts, Relation, RepeatedRange
-from kaudit.model.finding import Confidence
 from kaudit.model.result import NotAudited
+from kaudit.model.severity import Confidence
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_rows import rows_document, rows_jsonl
 from kaudit.report.text.formatting import duration, plural, span

@@ -7,8 +7,9 @@ from msgspec import Struct
 from kaudit.checks.registry import CHECKS
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BatchEvidence
-from kaudit.model.finding import Confidence, Explanation, Finding, KnownBug, Severity
+from kaudit.model.finding import Explanation, Finding, KnownBug
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Confidence, Severity
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.formatting import (
     SEVERITY_STYLE,

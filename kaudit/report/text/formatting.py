@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.finding import Finding, Severity, Status
 from kaudit.model.json_record import rfc3339
+from kaudit.model.severity import Severity, Status
 from kaudit.report.console import Console, Style, visible
 
 if TYPE_CHECKING:  # explanations are written with these pieces too, and know nothing of results
     from kaudit.model.coordinator import ExpiredTransactionalId
+    from kaudit.model.finding import Finding
     from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
     from kaudit.model.result import ScanResult, StateUse
 
@@ -46,12 +47,12 @@ def span(first: object, last: object) -> str:
     return str(first) if last in (None, first) else f"{first}..{last}"
 
 
-def partition_of(finding: Finding) -> str | None:
+def partition_of(finding: "Finding") -> str | None:
     """Return `topic-partition`, or None for a finding about no topic."""
     return None if finding.place is None else visible(finding.place)
 
 
-def producer_of(finding: Finding) -> str | None:
+def producer_of(finding: "Finding") -> str | None:
     """Return `producer 42 epoch 0`, or None for a finding about no producer."""
     if finding.producer_id is None:
         return None
@@ -60,13 +61,13 @@ def producer_of(finding: Finding) -> str | None:
     )
 
 
-def short_producer_of(finding: Finding) -> list[str]:
+def short_producer_of(finding: "Finding") -> list[str]:
     """Return `producer 42/0` in a list, an empty one for a finding about no producer."""
     epoch = "-" if finding.producer_epoch is None else finding.producer_epoch
     return [] if finding.producer_id is None else [f"producer {finding.producer_id}/{epoch}"]
 
 
-def headline_lines(finding: Finding, console: Console, *, lead: str, indent: str, end: str = "") -> list[str]:
+def headline_lines(finding: "Finding", console: Console, *, lead: str, indent: str, end: str = "") -> list[str]:
     """Return the headline and `end` after `lead`, wrapped, the severity in its colour."""
     label, rest = headline(finding)
     lines = console.wrap(label + rest + end, lead=lead, indent=indent)
@@ -74,7 +75,7 @@ def headline_lines(finding: Finding, console: Console, *, lead: str, indent: str
     return lines
 
 
-def headline(finding: Finding) -> tuple[str, str]:
+def headline(finding: "Finding") -> tuple[str, str]:
     """Return (`error[KA102]`, ` old-duplicate: message`)."""
     return f"{finding.severity.value}[{finding.code}]", f" {finding.name}: {visible(finding.message)}"
 
@@ -130,7 +131,7 @@ def date_and_clock(milliseconds: object) -> tuple[str, str]:
     return date, clock
 
 
-def timestamp_of(finding: Finding) -> int | None:
+def timestamp_of(finding: "Finding") -> int | None:
     """Return when the batch in question was written, in ms since the epoch; None where the evidence has no such time."""
     evidence, offending = finding.evidence, finding.evidence.offending
     times = (evidence.timestamp, evidence.first_timestamp, evidence.last_timestamp)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kaudit.checks.registry import CHECKS
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.model.watch_status import ReportedAt, WatchedPartition, WatchStatus
 from kaudit.report.console import visible
 from kaudit.report.text.formatting import clock_time, duration, partition_of, plural

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from kaudit.model.finding import Finding, Severity, Status
+from kaudit.model.finding import Finding
 from kaudit.model.result import ScanResult, Suggestion
+from kaudit.model.severity import Severity, Status
 from kaudit.model.total_impact import total_impact
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Severity
 from kaudit.model.timeline import EventEntry, FindingEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.lanes import with_epochs

@@ -8,7 +8,7 @@ from kaudit.audits.producer_ids import block_sources
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Batch, Log, data, record, sealed_records
 

@@ -8,7 +8,7 @@ import pytest
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query, SortKey
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 
 

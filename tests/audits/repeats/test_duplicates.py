@@ -9,7 +9,7 @@ from kaudit.audits.records import sequences
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.repeated_records import repeated_records
 from kaudit.model.duplicates import Cause, Duplicate, Relation
-from kaudit.model.finding import Confidence
+from kaudit.model.severity import Confidence
 from kaudit.scanning.options import ScanOptions
 from tests.logs import Batch, Log, data, marker
 

@@ -8,7 +8,7 @@ import pytest
 from kaudit.audits.repeats.restarts import MAX_BUMPS
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Confidence, Severity
+from kaudit.model.severity import Confidence, Severity
 from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth

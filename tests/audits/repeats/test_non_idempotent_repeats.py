@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kaudit.audits.repeats.non_idempotent_repeats import RepeatDetector
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Confidence, Severity
+from kaudit.model.severity import Confidence, Severity
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_rows import ChunkRange
 from kaudit.reading.chunk_summary import compress

@@ -11,7 +11,7 @@ from kaudit.checks.broker_state.log_meanings import MEANINGS
 from kaudit.checks.broker_state.logged_refusals import batches_refused
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.checks.broker_state.lines import (
     all_findings,

@@ -8,7 +8,7 @@ import pytest
 from kaudit.audits.log_events import application_logs
 from kaudit.audits.log_events.application_logs import given_logs, read_application_logs
 from kaudit.checks.broker_state.logged_coordinators import epochs_exhausted
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.source.layout import Layout
 from tests.checks.broker_state.lines import all_findings, append_error, initialized, line, reported, sender
 

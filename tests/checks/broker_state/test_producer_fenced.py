@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.checks.broker_state.logged_refusals import producer_fenced
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from tests.checks.broker_state.lines import append_error, initialized, line, reported
 from tests.logs import Log, data
 

@@ -1,7 +1,7 @@
 """Producers that brokers and coordinators do not know any more, by lines of logs."""
 
 from kaudit.checks.broker_state.logged_refusals import producer_forgotten
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from tests.checks.broker_state.lines import append_error, line, reported, sender
 
 UNKNOWN = (

@@ -1,7 +1,7 @@
 """Records that clients gave up, by lines of their logs."""
 
 from kaudit.checks.broker_state.logged_losses import records_given_up
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from tests.checks.broker_state.lines import line, reported, sender
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from kaudit.checks.broker_state.logged_losses import replica_truncated
 from kaudit.formats.application_log.patterns import read_patterns
-from kaudit.model.finding import Severity
 from kaudit.model.impact import Act
+from kaudit.model.severity import Severity
 from tests.checks.broker_state.lines import line, reported
 
 FETCHER = "kafka.server.ReplicaFetcherThread"

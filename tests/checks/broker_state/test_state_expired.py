@@ -7,7 +7,7 @@ import pytest
 from kaudit.checks.broker_state.forgotten_producers import state_expired
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.checks.findings import findings_of
 from tests.crafted_sample import DAY_MS, expired

@@ -8,8 +8,8 @@ from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION
 from kaudit.checks.broker_state.logged_losses import transaction_rolled_back
 from kaudit.model.application_logs import LogEventKind
 from kaudit.model.coordinator import CoordinatorEntry, TransactionStatus, TransactionValue
-from kaudit.model.finding import Severity
 from kaudit.model.logged_incidents import AbortedRecords, Consequence, LoggedIncident, Outcome
+from kaudit.model.severity import Severity
 from kaudit.scanning.log_comparison import with_transaction
 from kaudit.source.layout import PartitionDirectory
 from tests.audits.log_events.made import event

@@ -1,7 +1,7 @@
 """Unclean elections, by lines of brokers' and controllers' logs."""
 
 from kaudit.checks.broker_state.logged_losses import unclean_election
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from tests.checks.broker_state.lines import line, reported
 
 CHANGED = (

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 import kaudit
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.simulate.output.log_directory import write_run
 from kaudit.simulate.output.truth import Truth
 from kaudit.simulate.scenario.reading import shipped

@@ -5,7 +5,7 @@ import pytest
 import kaudit
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.checks.epochs.distress import distress
 from tests.distress_sample import deliveries, instances, sessions

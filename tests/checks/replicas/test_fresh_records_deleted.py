@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.checks.replicas.record_times import fresh_records_deleted
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from tests.checks.broker_state.lines import line, reported
 
 WEEK = 604_800_000

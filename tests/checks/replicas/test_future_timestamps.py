@@ -7,7 +7,7 @@ import pytest
 from kaudit.checks.replicas.record_times import future_timestamps
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Batch, Log
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kaudit.checks.replicas.record_times import keyless_records_removed
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from tests.checks.broker_state.lines import line, reported
 
 

@@ -6,7 +6,7 @@ from kaudit.checks.epochs.epoch_bumps import bump_at_leader_change
 from kaudit.checks.replicas.records_cut_off import records_cut_off
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.checks.broker_state.lines import line
 from tests.checks.findings import cautions_of

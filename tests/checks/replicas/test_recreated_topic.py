@@ -5,7 +5,7 @@ import pytest
 from kaudit.checks.replicas.identities import recreated_topic
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Severity
+from kaudit.model.severity import Severity
 from kaudit.model.total_impact import total_impact
 from kaudit.scanning.options import ScanOptions
 from tests.checks.replicas.log_directories import log_directory

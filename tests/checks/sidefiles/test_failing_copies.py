@@ -9,8 +9,8 @@ import pytest
 from kaudit.checks.sidefiles.remote_segments import failing_copies
 from kaudit.engines.local import scan
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.finding import Severity
 from kaudit.model.impact import NO_IMPACT
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.checks.broker_state.lines import line, reported
 from tests.checks.sidefiles.tiered import recorded

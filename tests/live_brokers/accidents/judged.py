@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import kaudit
-from kaudit.model.finding import Severity, Status
 from kaudit.model.impact import Impact
+from kaudit.model.severity import Severity, Status
 from kaudit.model.total_impact import total_impact
 from kaudit.report.console import Console
 from kaudit.report.render_options import RenderOptions

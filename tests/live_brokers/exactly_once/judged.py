@@ -8,7 +8,8 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.transactions import Query
 from kaudit.model.exactly_once import Outcome
-from kaudit.model.finding import Finding, Severity
+from kaudit.model.finding import Finding
+from kaudit.model.severity import Severity
 from kaudit.scanning.options import ScanOptions
 from tests.live_brokers.exactly_once.stage import Truth
 
