@@ -1,5 +1,7 @@
 """The engine on Spark, and whether URLs that it shall write tables to can be reached."""
 
+from functools import partial
+
 from kaudit.cli.options import EngineOptions
 from kaudit.errors import UsageError
 from kaudit.source.filesystem import require_listener
@@ -7,7 +9,7 @@ from kaudit.source.name_nodes import name_nodes
 from kaudit.source.uri import Uri, UrlError
 from kaudit.spark.engine import SparkEngine
 from kaudit.spark.record_ledger import SparkRecords
-from kaudit.spark.session import SparkOptions
+from kaudit.spark.session import SparkOptions, session
 
 
 def spark_engine(asked: EngineOptions) -> SparkEngine:
@@ -17,7 +19,7 @@ def spark_engine(asked: EngineOptions) -> SparkEngine:
 
 def records_on_spark(asked: EngineOptions) -> SparkRecords:
     """Return what compares records on the Spark asked for."""
-    return SparkRecords(SparkOptions(asked.master, asked.spark_conf or ()))
+    return SparkRecords(partial(session, SparkOptions(asked.master, asked.spark_conf or ())))
 
 
 def require_name_nodes(url: str) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
-from pyspark import StorageLevel
 
 from kaudit.checks.incident_groups import marked_with, partition_incidents
 from kaudit.engines.engine import AuditedInput, Done, Engine, Task
@@ -50,15 +49,16 @@ from kaudit.spark.jobs import (
     errors_in_one_line,
     from_here,
     named_job,
+    on_disk,
     require_readable,
     retries,
 )
 from kaudit.spark.plan import AuditPlan, SparkPlan, listed_input
-from kaudit.spark.producer_listing import NamesOfJobs, SharedIds, ids_to_share, list_producers, shares_of
+from kaudit.spark.producer_listing import NamesOfJobs, RowsOfList, list_producers, shared_ids, shares_of
 from kaudit.spark.reading_in_tasks import ReadingInTasks, read_metadata_logs, replayed_on
 from kaudit.spark.releases import arrow_table
 from kaudit.spark.session import SparkOptions, session
-from kaudit.spark.tables import ListedRows, SparkTables
+from kaudit.spark.tables import SparkTables
 from kaudit.spark.task_findings import (
     FOUND,
     TIMELINE_COUNTS,
@@ -102,7 +102,7 @@ class SparkEngine(Engine):
     @contextmanager
     def audited(self, options: ScanOptions, progress: Progress, rows: Rows = NO_ROWS) -> Iterator[AuditedInput]:
         """Audit on Spark, and keep what is replayed on its disks."""
-        with _started(options, self._spark, rows) as run, _kept_on_disk(run.replayed) as replayed:
+        with _started(options, self._spark, rows) as run, on_disk(run.replayed) as replayed:
             yield _SparkAudit(run, replayed, _audited_scan(run, replayed, progress))
 
     def each_partition(
@@ -157,9 +157,9 @@ class _SparkAudit(AuditedInput):
 
     def producers(self, query: Query) -> ListedProducers:
         run, scan = self._run, self._scan
-        ids = ids_to_share(scan.audit, scan.result, scan.in_tasks, scan.scan_wide, query)
-        frame = self._run.kept.enter_context(_kept_on_disk(ids.frame(run.session, self._replayed)))
-        result, rows = list_producers(SharedIds(run.session, frame, ids), scan.audit, scan.result)
+        ids = shared_ids(run.session, self._replayed, scan.audit, scan.result, scan.in_tasks, scan.scan_wide, query)
+        ids = replace(ids, frame=run.kept.enter_context(on_disk(ids.frame)))
+        result, rows = list_producers(ids, scan.audit, scan.result)
         return ListedProducers(result, self._tables(rows))
 
     def recorded(self) -> RecordedScan:
@@ -171,7 +171,7 @@ class _SparkAudit(AuditedInput):
     def transactions(self, query: TransactionQuery) -> TransactionListing:
         return transaction_listing(self._scan.audit, self._scan.result, query)
 
-    def _tables(self, listed: ListedRows | None = None) -> SparkTables:
+    def _tables(self, listed: RowsOfList | None = None) -> SparkTables:
         run, scan = self._run, self._scan
         return SparkTables(
             run.session,
@@ -296,15 +296,6 @@ def _by_job(table: pa.Table) -> Iterator[Sequence[Any]]:
     """Yield the rows in the order of their leading numbers, of which no two rows have the same."""
     rows = zip(*(table[name] for name in table.column_names), strict=True)
     return ([cell.as_py() for cell in row] for row in sorted(rows, key=lambda row: [cell.as_py() for cell in row[:-1]]))
-
-
-@contextmanager
-def _kept_on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
-    kept = frame.persist(StorageLevel.DISK_ONLY)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
 
 
 @contextmanager

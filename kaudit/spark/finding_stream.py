@@ -17,6 +17,7 @@ from msgspec import Struct
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.report.machine.parquet import table_to_ipc
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import read_bytes
 from kaudit.source.filesystem import WritableFileSystem
@@ -109,11 +110,8 @@ class FindingStream(Struct, frozen=True):
         return {row["merge_key"]: row for row in rows.to_pylist()}
 
     def _report(self, offset: str, rows: pa.Table) -> None:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
-            out.write_table(rows)
         self._store.make_directory(self._place)
-        self._store.put(self._file(offset), BytesIO(sink.getvalue()))
+        self._store.put(self._file(offset), BytesIO(table_to_ipc(rows)))
 
     @property
     def _state(self) -> str:

@@ -35,7 +35,7 @@ from kaudit.spark.composition import (
 )
 from kaudit.spark.given_rows import origin_row
 from kaudit.spark.given_rows import replayed as replayed_rows
-from kaudit.spark.jobs import retries
+from kaudit.spark.jobs import is_connect, retries
 from kaudit.spark.options import (
     AUDITING,
     COMPARED,
@@ -50,7 +50,7 @@ from kaudit.spark.options import (
 from kaudit.spark.plan import TASKS_PER_CORE, AuditPlan, listed_input
 from kaudit.spark.readers import read_parts, reader_of
 from kaudit.spark.reading_in_tasks import replayed_on
-from kaudit.spark.record_ledger import SessionRecords
+from kaudit.spark.record_ledger import SparkRecords
 from kaudit.spark.releases import HAS_DATA_SOURCES, arrow_table, by_number, frame_of, work_frame
 from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import arrow_schema, raise_own_errors, spark_schema, to_batches
@@ -221,7 +221,7 @@ def ledger(
 
     """
     read = _read_options(source, {**options, "target": os.fspath(target)}, COMPARED["ledger"])
-    request, on = LedgerRequest.of(read.compared_as(LedgerOptions)), SessionRecords(spark, nullcontext)
+    request, on = LedgerRequest.of(read.compared_as(LedgerOptions)), SparkRecords(lambda _: nullcontext(spark))
     raise_own_errors()
     with record_ledger(read.scan_options(), sides_of(read), request, SilentProgress(), on) as result:
         rows = pa.Table.from_batches(to_batches("ledger", ledger_rows(result, read)), arrow_schema("ledger"))
@@ -323,8 +323,7 @@ def _replayed(spark: "SparkSession", asked: ScanOptions, keeps: Rows) -> _Steps:
     planned = _on_cluster(spark, partial(_planned, asked, resumes=keeps is NO_ROWS))
     plan = planned.share(_parallelism(spark))
     known = frame_of(spark, pa.Table.from_batches([row(STEPS, SCAN_WIDE, WHOLE, PLANNED, pickle.dumps(planned.known))]))
-    attempts = 0 if _is_connect(spark) else retries(spark)
-    return _Steps(replayed_on(spark, plan, keeps, attempts).unionByName(known), plan.shuffle_partitions)
+    return _Steps(replayed_on(spark, plan, keeps, retries(spark)).unionByName(known), plan.shuffle_partitions)
 
 
 def _planned(asked: ScanOptions, *, resumes: bool) -> AuditPlan:
@@ -339,7 +338,7 @@ def _planned(asked: ScanOptions, *, resumes: bool) -> AuditPlan:
 
 def _on_cluster(spark: "SparkSession", ask: Callable[[], AuditPlan]) -> AuditPlan:
     """Plan where Spark plans: here, or for a client of Spark Connect in a task."""
-    if not _is_connect(spark):
+    if not is_connect(spark):
         return ask()
     question = frame_of(spark, pa.table({"number": pa.array([0], pa.int32())}))
     (answer,) = arrow_table(question.mapInArrow(partial(_answer, ask=ask), "answer binary"))["answer"].to_pylist()
@@ -352,13 +351,9 @@ def _answer(rows: Batches, ask: Callable[[], AuditPlan]) -> Batches:
         yield row("answer binary", pickle.dumps(ask()))
 
 
-def _is_connect(spark: "SparkSession") -> bool:
-    return ".connect." in type(spark).__module__
-
-
 def _parallelism(spark: "SparkSession") -> int:
     """Return the number of cores; a client of Spark Connect knows only how many tasks its exchanges have."""
-    if _is_connect(spark):
+    if is_connect(spark):
         return max(int(spark.conf.get("spark.sql.shuffle.partitions") or 200) // TASKS_PER_CORE, 1)
     return spark.sparkContext.defaultParallelism
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 
 from kaudit.engines.progress import Progress
@@ -59,12 +60,21 @@ def from_here() -> OpenSource:
 
 
 def retries(spark: "SparkSession") -> int:
-    """Return how often Spark starts a task that failed again: never on this machine alone, unless its master says so."""
-    return 0 if _is_here(spark) else int(spark.sparkContext.getConf().get("spark.task.maxFailures") or 4) - 1
+    """Return how often Spark starts a task that failed again: never on this machine alone, unless its master says so; not known to Connect."""
+    return (
+        0
+        if is_connect(spark) or _is_here(spark)
+        else int(spark.sparkContext.getConf().get("spark.task.maxFailures") or 4) - 1
+    )
+
+
+def is_connect(spark: "SparkSession") -> bool:
+    """Return whether a session is a client of Spark Connect, which has no SparkContext."""
+    return ".connect." in type(spark).__module__
 
 
 def _is_here(spark: "SparkSession") -> bool:
-    """Return whether tasks run in the driver's own process."""
+    """Return whether tasks run on the driver's own machine."""
     master = spark.sparkContext.getConf().get("spark.master") or ""
     return master == "local" or master.startswith("local[")
 
@@ -108,7 +118,7 @@ def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -
         UnreadableInputError: the driver can open it and the task cannot: the workers do not see this log directory.
 
     """
-    if _is_here(spark):
+    if is_connect(spark) or _is_here(spark):
         return
     try_to_open = partial(why_not_opened, open_source=from_here())
     what = "kaudit: can the workers read the input?"
@@ -155,14 +165,27 @@ def collected(spark: "SparkSession", description: str, frame: "DataFrame") -> pa
 
 
 @contextmanager
-def named_job(spark: "SparkSession", description: str) -> Iterator[str]:
-    """Name the jobs of the body in Spark's UI, and log them in a line; give their group."""
+def on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
+    """Keep the rows of a frame on Spark's disks once they are made, while the body runs."""
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+@contextmanager
+def named_job(spark: "SparkSession", description: str) -> Iterator[None]:
+    """Name the jobs of the body in Spark's UI, where a session can, and log them in a line."""
+    if is_connect(spark):
+        yield
+        return
     context = spark.sparkContext
     group = f"kaudit-{secrets.token_hex(4)}"
     context.setJobGroup(group, description, interruptOnCancel=True)
     try:
         with logged_job(context, group, description):
-            yield group
+            yield
     finally:
         for name in _GROUP_PROPERTIES:
             context.setLocalProperty(name, None)  # type: ignore[arg-type]

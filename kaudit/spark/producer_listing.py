@@ -1,6 +1,7 @@
 """The list of producer ids on Spark, from the driver's side: jobs over shares of the ids, and what little they give it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -27,26 +28,25 @@ from kaudit.spark.producer_shares import (
     FirstIds,
     NamesTask,
     Sharing,
-    figuring,
-    finding_first,
-    grouping_creators,
+    figure,
+    find_first,
+    group_creators,
     largest_creators,
-    making_producers,
-    making_rows,
-    merging_first,
-    naming_jobs,
-    packing_rows,
+    make_producers,
+    make_rows,
+    merge_first,
+    name_jobs,
+    pack_rows,
     row_schema,
-    sharing,
+    share_ids,
+    share_names,
+    share_rows,
     sharing_findings,
-    sharing_ids,
-    sharing_names,
 )
 from kaudit.spark.releases import by_number, frame_of, work_frame
-from kaudit.spark.table_target import SORTED_BY
-from kaudit.spark.tables import PIECES_SCHEMA, OutputBatches
+from kaudit.spark.table_target import PIECES_SCHEMA, SORTED_BY, OutputBatches
 from kaudit.spark.task_findings import FindingsInTasks, audits_of
-from kaudit.spark.tasks import ArrowMap
+from kaudit.spark.tasks import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,32 +62,12 @@ _MOST_GROUPS = 32
 """Tasks that group ids by kind of client: each gives the driver ten kinds at most."""
 
 
-class IdsToShare(Struct, frozen=True):
-    """What is shuffled by producer id, in `shares` shares, and how it is put together there."""
-
-    shares: int
-    in_tasks: FindingsInTasks
-    scan_wide: Sequence[Finding]
-    coordinator: Sequence[PartitionDirectory]
-    sharing: Sharing
-
-    def frame(self, spark: "SparkSession", replayed: "DataFrame") -> "DataFrame":
-        """Describe the rows: of partitions, findings and __transaction_state, by share, kind and number."""
-        query = self.sharing.listing.query
-        kept = audits_of(replayed, "kept")
-        rows = kept.mapInArrow(sharing(self.in_tasks, query, self.shares), SHARES_SCHEMA)
-        found = list(sharing_findings(self.scan_wide, query, self.shares, -1))
-        if found:
-            rows = rows.unionByName(frame_of(spark, pa.Table.from_batches(found)))
-        if self.coordinator:
-            rows = rows.unionByName(_names(spark, self.coordinator, self.shares))
-        return _in_shares(rows, self.shares)
-
-
 def _names(spark: "SparkSession", coordinator: Sequence[PartitionDirectory], shares: int) -> "DataFrame":
     """Describe the reading of __transaction_state: a task for each of its partitions."""
     works = (pack(NamesTask(number, directory)) for number, directory in enumerate(coordinator))
-    return work_frame(spark, works).mapInArrow(sharing_names(shares, from_here()), SHARES_SCHEMA)
+    return work_frame(spark, works).mapInArrow(
+        partial(share_names, shares=shares, open_source=from_here()), SHARES_SCHEMA
+    )
 
 
 def _in_shares(rows: "DataFrame", shares: int) -> "DataFrame":
@@ -105,17 +85,33 @@ class NamesOfJobs(Struct, frozen=True):
         """Describe rows like those of pieces; None where there is no such topic."""
         if not self.coordinator:
             return None
-        rows = kept.mapInArrow(sharing_ids(self.shares), SHARES_SCHEMA)
+        rows = kept.mapInArrow(partial(share_ids, shares=self.shares), SHARES_SCHEMA)
         rows = rows.unionByName(_names(self.session, self.coordinator, self.shares))
-        return _in_shares(rows, self.shares).mapInArrow(naming_jobs(output_batches), PIECES_SCHEMA)
+        return _in_shares(rows, self.shares).mapInArrow(
+            partial(name_jobs, output_batches=output_batches), PIECES_SCHEMA
+        )
 
 
-def ids_to_share(
-    audit: Audit, scan: ScanResult, in_tasks: FindingsInTasks, scan_wide: Sequence[Finding], query: Query
-) -> IdsToShare:
-    """Plan the shares of the producer ids of an audit."""
+def shared_ids(  # noqa: PLR0913, PLR0917 - all that is known of an audit
+    spark: "SparkSession",
+    replayed: "DataFrame",
+    audit: Audit,
+    scan: ScanResult,
+    in_tasks: FindingsInTasks,
+    scan_wide: Sequence[Finding],
+    query: Query,
+) -> "SharedIds":
+    """Describe the shares of the producer ids of an audit: rows of partitions, findings and __transaction_state, by share, kind and number."""
+    shares = shares_of(audit, scan)
+    share = partial(share_rows, in_tasks=in_tasks, query=query, shares=shares)
+    rows = audits_of(replayed, "kept").mapInArrow(share, SHARES_SCHEMA)
+    found = list(sharing_findings(scan_wide, query, shares, -1))
+    if found:
+        rows = rows.unionByName(frame_of(spark, pa.Table.from_batches(found)))
+    if audit.coordinator_logs:
+        rows = rows.unionByName(_names(spark, audit.coordinator_logs, shares))
     together = Sharing(replica_places(audit.partitions, audit.histories), Listing.of(audit, query, scan))
-    return IdsToShare(shares_of(audit, scan), in_tasks, scan_wide, audit.coordinator_logs, together)
+    return SharedIds(spark, _in_shares(rows, shares), shares, together)
 
 
 def shares_of(audit: Audit, scan: ScanResult) -> int:
@@ -126,20 +122,16 @@ def shares_of(audit: Audit, scan: ScanResult) -> int:
 
 
 class SharedIds(Struct, frozen=True):
-    """The producer ids of an audit in shares: the rows of `shared`, on Spark's disks."""
+    """The producer ids of an audit in shares; `sharing` says how these are put together."""
 
     session: "SparkSession"
     frame: "DataFrame"
-    shared: IdsToShare
-
-    @property
-    def sharing(self) -> Sharing:
-        """How shares are put together."""
-        return self.shared.sharing
+    shares: int
+    sharing: Sharing
 
     def figures(self) -> IdFigures:
         """Return the figures of all ids."""
-        found = self._bring("count the producer ids", figuring(self.sharing), IdFigures)
+        found = self._bring("count the producer ids", figure, IdFigures)
         if found:
             return IdFigures.together(found)
         nothing = Ids(join((), ()), {}, {})
@@ -147,8 +139,8 @@ class SharedIds(Struct, frozen=True):
 
     def creators(self) -> list[Creator]:
         """Return the kinds of clients that opened the most ids."""
-        groups = min(self.shared.shares, _MOST_GROUPS)
-        grouped = self.frame.mapInArrow(grouping_creators(self.sharing, groups), SHARES_SCHEMA)
+        groups = min(self.shares, _MOST_GROUPS)
+        grouped = self._mapped(partial(group_creators, shares=groups))
         grouped = by_number(grouped, groups, "share")
         found = self._collect(
             "group the producer ids by client", grouped.mapInArrow(largest_creators, SHARES_SCHEMA), list[Creator]
@@ -157,8 +149,8 @@ class SharedIds(Struct, frozen=True):
 
     def first(self, steps: TimeSteps | None, most: int) -> FirstIds:
         """Return the first `most` ids of the list, and when ids appeared."""
-        first = self.frame.mapInArrow(finding_first(self.sharing, steps, most), SHARES_SCHEMA)
-        merged = by_number(first, 1, "share").mapInArrow(merging_first(most), SHARES_SCHEMA)
+        first = self._mapped(partial(find_first, steps=steps, most=most))
+        merged = by_number(first, 1, "share").mapInArrow(partial(merge_first, most=most), SHARES_SCHEMA)
         found = self._collect("find the first producer ids", merged, FirstIds)
         none = np.zeros(0, dtype=np.int64)
         return found[0] if found else FirstIds(none, none, none, none)
@@ -168,13 +160,16 @@ class SharedIds(Struct, frozen=True):
         if not len(ids):
             return []
         made = self._bring(
-            "bring the producer ids that are listed", making_producers(self.sharing, np.sort(ids)), list[Producer]
+            "bring the producer ids that are listed", partial(make_producers, wanted=np.sort(ids)), list[Producer]
         )
         by_id = {producer.producer_id: producer for some in made for producer in some}
         return [by_id[producer_id] for producer_id in ids.tolist()]
 
-    def _bring(self, what: str, make: ArrowMap, kind: type[_Kind]) -> list[_Kind]:
-        return self._collect(what, self.frame.mapInArrow(make, SHARES_SCHEMA), kind)
+    def _mapped(self, make: Callable[..., Batches]) -> "DataFrame":
+        return self.frame.mapInArrow(partial(make, sharing=self.sharing), SHARES_SCHEMA)
+
+    def _bring(self, what: str, make: Callable[..., Batches], kind: type[_Kind]) -> list[_Kind]:
+        return self._collect(what, self._mapped(make), kind)
 
     def _collect(self, what: str, frame: "DataFrame", kind: type[_Kind]) -> list[_Kind]:
         table = collected(self.session, f"kaudit: {what}", frame)
@@ -189,13 +184,13 @@ class RowsOfList(Struct, frozen=True):
 
     def frame(self, writer: TableWriter) -> "DataFrame":
         """Describe the rows, with the columns that they are sorted by."""
-        make = making_rows(self.ids.sharing, writer, self.last)
+        make = partial(make_rows, sharing=self.ids.sharing, writer=writer, last=self.last)
         return self.ids.frame.mapInArrow(make, from_arrow_schema(row_schema(writer)))
 
     def pieces(self, writer: TableWriter) -> Iterator[Piece]:
         """Bring the rows to the driver in order, the rows of one task in memory at a time."""
         ordered = self.frame(writer).orderBy(*SORTED_BY)
-        packed = ordered.mapInArrow(packing_rows(writer.schema("producers")), "data binary")
+        packed = ordered.mapInArrow(partial(pack_rows, schema=writer.schema("producers")), "data binary")
         with errors_in_one_line(), named_job(self.ids.session, "kaudit: bring the table producers"):
             for row in packed.toLocalIterator(prefetchPartitions=True):
                 yield "producers", bytes(row["data"])

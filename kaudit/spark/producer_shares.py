@@ -23,11 +23,11 @@ from kaudit.listings.statistics import Creator, TimeSteps, creators, top_creator
 from kaudit.model.producer_listing import Producer
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.report.machine.parquet import table_to_ipc
 from kaudit.source.layout import PartitionDirectory
-from kaudit.spark.table_target import KEY, PLACE, spark_schema
-from kaudit.spark.tables import OutputBatches, names_piece
+from kaudit.spark.table_target import KEY, PLACE, OutputBatches, names_piece, spark_schema
 from kaudit.spark.task_findings import FindingsInTasks, replicas
-from kaudit.spark.tasks import ArrowMap, Batches, row, works_of
+from kaudit.spark.tasks import Batches, row, works_of
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"
 _ROWS, _FINDINGS, _NAMES = range(3)
@@ -47,21 +47,17 @@ def _row(share: int, kind: int, number: int, value: object) -> pa.RecordBatch:
     return row(SHARES_SCHEMA, share, kind, number, pack(value))
 
 
-def sharing(in_tasks: FindingsInTasks, query: Query, shares: int) -> ArrowMap:
-    """Return the function that gives each share its ids' rows and the findings about them."""
+def share_rows(rows: Batches, in_tasks: FindingsInTasks, query: Query, shares: int) -> Batches:
+    """Give each share its ids' rows and the findings about them."""
+    for partition in in_tasks.topic_partitions(rows):
+        for number, kept in enumerate(partition.kept, partition.job_index):
+            ids, own = kept.producer_ids, kept.activity
 
-    def share_rows(rows: Batches) -> Batches:
-        for partition in in_tasks.topic_partitions(rows):
-            for number, kept in enumerate(partition.kept, partition.job_index):
-                ids, own = kept.producer_ids, kept.activity
+            def some(places: Any, number: int = number, ids: Any = ids, own: Any = own) -> ReplicaRows:  # noqa: ANN401
+                return ReplicaRows(number, ids[places], own[places])
 
-                def some(places: Any, number: int = number, ids: Any = ids, own: Any = own) -> ReplicaRows:  # noqa: ANN401
-                    return ReplicaRows(number, ids[places], own[places])
-
-                yield from _shared(shares, _ROWS, number, ids, some)
-            yield from sharing_findings(partition.found, query, shares, partition.job_index)
-
-    return share_rows
+            yield from _shared(shares, _ROWS, number, ids, some)
+        yield from sharing_findings(partition.found, query, shares, partition.job_index)
 
 
 def sharing_findings(findings: Any, query: Query, shares: int, number: int) -> Batches:  # noqa: ANN401 - findings
@@ -71,32 +67,24 @@ def sharing_findings(findings: Any, query: Query, shares: int, number: int) -> B
     yield from _shared(shares, _FINDINGS, number, ids, lambda places: [found[at] for at in places.tolist()])
 
 
-def sharing_ids(shares: int) -> ArrowMap:
-    """Return the function that gives each share the producer ids of partitions alone."""
+def share_ids(rows: Batches, shares: int) -> Batches:
+    """Give each share the producer ids of partitions alone."""
+    for number, _, kept in replicas(rows, PartitionHistory):
 
-    def share_ids(rows: Batches) -> Batches:
-        for number, _, kept in replicas(rows, PartitionHistory):
+        def some(places: Any, number: int = number, ids: Any = kept.producer_ids) -> Any:  # noqa: ANN401
+            return number, ids[places]
 
-            def some(places: Any, number: int = number, ids: Any = kept.producer_ids) -> Any:  # noqa: ANN401
-                return number, ids[places]
-
-            yield from _shared(shares, _ROWS, number, kept.producer_ids, some)
-
-    return share_ids
+        yield from _shared(shares, _ROWS, number, kept.producer_ids, some)
 
 
-def naming_jobs(output_batches: OutputBatches) -> ArrowMap:
-    """Return the function that gives each job the names of its producer ids, from shares of ids and names."""
-
-    def name_jobs(rows: Batches) -> Batches:
-        for _, held in _held(rows, tuple[int, NDArray[np.int64]]):
-            names = {producer_id: name for some in held[_NAMES] for producer_id, name in some.items()}
-            for job_index, ids in held[_ROWS] if names else ():
-                own = {producer_id: names[producer_id] for producer_id in ids.tolist() if producer_id in names}
-                if own:
-                    yield names_piece(output_batches, job_index, own)
-
-    return name_jobs
+def name_jobs(rows: Batches, output_batches: OutputBatches) -> Batches:
+    """Give each job the names of its producer ids, from shares of ids and names."""
+    for _, held in _held(rows, tuple[int, NDArray[np.int64]]):
+        names = {producer_id: name for some in held[_NAMES] for producer_id, name in some.items()}
+        for job_index, ids in held[_ROWS] if names else ():
+            own = {producer_id: names[producer_id] for producer_id in ids.tolist() if producer_id in names}
+            if own:
+                yield names_piece(output_batches, job_index, own)
 
 
 class NamesTask(Struct, frozen=True):
@@ -106,20 +94,16 @@ class NamesTask(Struct, frozen=True):
     directory: PartitionDirectory
 
 
-def sharing_names(shares: int, open_source: OpenSource) -> ArrowMap:
-    """Return the function that reads partitions of __transaction_state, and gives each share its ids' names."""
+def share_names(tasks: Batches, shares: int, open_source: OpenSource) -> Batches:
+    """Read partitions of __transaction_state, and give each share its ids' names."""
+    for task in works_of(tasks, NamesTask):
+        names = names_of(open_source)([task.directory], None)
+        ids, texts = np.fromiter(names, dtype=np.int64, count=len(names)), list(names.values())
 
-    def share_names(tasks: Batches) -> Batches:
-        for task in works_of(tasks, NamesTask):
-            names = names_of(open_source)([task.directory], None)
-            ids, texts = np.fromiter(names, dtype=np.int64, count=len(names)), list(names.values())
+        def some(places: Any, ids: Any = ids, texts: Any = texts) -> dict[int, str]:  # noqa: ANN401
+            return dict(zip(ids[places].tolist(), (texts[at] for at in places.tolist()), strict=True))
 
-            def some(places: Any, ids: Any = ids, texts: Any = texts) -> dict[int, str]:  # noqa: ANN401
-                return dict(zip(ids[places].tolist(), (texts[at] for at in places.tolist()), strict=True))
-
-            yield from _shared(shares, _NAMES, task.number, ids, some)
-
-    return share_names
+        yield from _shared(shares, _NAMES, task.number, ids, some)
 
 
 def _held(rows: Batches, rows_kind: Any) -> Iterator[tuple[int, list[list[Any]]]]:  # noqa: ANN401 - a type
@@ -169,30 +153,22 @@ class Sharing(Struct, frozen=True):
             yield Share(number, ids, self.listing.choose(ids))
 
 
-def figuring(sharing: Sharing) -> ArrowMap:
-    """Return the function that gives the figures of each share."""
-
-    def figure(rows: Batches) -> Batches:
-        for share in sharing.shares(rows):
-            yield _row(0, 0, share.number, sharing.listing.figures(share.ids, share.chosen))
-
-    return figure
+def figure(rows: Batches, sharing: Sharing) -> Batches:
+    """Give the figures of each share."""
+    for share in sharing.shares(rows):
+        yield _row(0, 0, share.number, sharing.listing.figures(share.ids, share.chosen))
 
 
-def grouping_creators(sharing: Sharing, shares: int) -> ArrowMap:
-    """Return the function that groups the ids of each share by kind of client, each kind in a share that its key gives."""
+def group_creators(rows: Batches, sharing: Sharing, shares: int) -> Batches:
+    """Group the ids of each share by kind of client, each kind in a share that its key gives."""
+    for share in sharing.shares(rows):
+        found = creators(share.ids.joined, share.chosen.numbers, share.ids.names)
+        keys = [zlib.crc32(repr(creator.key).encode("utf-8", "replace")) for creator in found]
 
-    def group(rows: Batches) -> Batches:
-        for share in sharing.shares(rows):
-            found = creators(share.ids.joined, share.chosen.numbers, share.ids.names)
-            keys = [zlib.crc32(repr(creator.key).encode("utf-8", "replace")) for creator in found]
+        def some(places: Any, found: list[Creator] = found) -> list[Creator]:  # noqa: ANN401
+            return [found[at] for at in places.tolist()]
 
-            def some(places: Any, found: list[Creator] = found) -> list[Creator]:  # noqa: ANN401
-                return [found[at] for at in places.tolist()]
-
-            yield from _shared(shares, 0, share.number, np.array(keys, dtype=np.int64), some)
-
-    return group
+        yield from _shared(shares, 0, share.number, np.array(keys, dtype=np.int64), some)
 
 
 def largest_creators(rows: Batches) -> Batches:
@@ -223,45 +199,33 @@ class FirstIds(Struct, frozen=True):
         return FirstIds(keys[order], ids[order], replicas[order], self.first_seen + other.first_seen)
 
 
-def finding_first(sharing: Sharing, steps: TimeSteps | None, most: int) -> ArrowMap:
-    """Return the function that gives the first `most` ids of each share."""
-
-    def find(rows: Batches) -> Batches:
-        for share in sharing.shares(rows):
-            joined, numbers = share.ids.joined, share.chosen.numbers[:most]
-            seen = sharing.listing.first_seen(share.ids, share.chosen)
-            counts = np.zeros(0, dtype=np.int64) if steps is None else steps.counts(seen)
-            first = FirstIds(share.chosen.keys[:most], joined.ids[numbers], joined.replicas[numbers], counts)
-            yield _row(0, 0, share.number, first)
-
-    return find
+def find_first(rows: Batches, sharing: Sharing, steps: TimeSteps | None, most: int) -> Batches:
+    """Give the first `most` ids of each share."""
+    for share in sharing.shares(rows):
+        joined, numbers = share.ids.joined, share.chosen.numbers[:most]
+        seen = sharing.listing.first_seen(share.ids, share.chosen)
+        counts = np.zeros(0, dtype=np.int64) if steps is None else steps.counts(seen)
+        first = FirstIds(share.chosen.keys[:most], joined.ids[numbers], joined.replicas[numbers], counts)
+        yield _row(0, 0, share.number, first)
 
 
-def merging_first(most: int) -> ArrowMap:
-    """Return the function that gives the first `most` ids of all shares, in one task."""
-
-    def merge(rows: Batches) -> Batches:
-        first: FirstIds | None = None
-        for batch in rows:
-            for data in batch.column("data"):
-                more = unpack(data.as_py(), FirstIds)
-                first = more if first is None else first.with_more(more, most)
-        if first is not None:
-            yield _row(0, 0, 0, first)
-
-    return merge
+def merge_first(rows: Batches, most: int) -> Batches:
+    """Give the first `most` ids of all shares, in one task."""
+    first: FirstIds | None = None
+    for batch in rows:
+        for data in batch.column("data"):
+            more = unpack(data.as_py(), FirstIds)
+            first = more if first is None else first.with_more(more, most)
+    if first is not None:
+        yield _row(0, 0, 0, first)
 
 
-def making_producers(sharing: Sharing, wanted: NDArray[np.int64]) -> ArrowMap:
-    """Return the function that makes the producers with these ids, ascending."""
-
-    def make(rows: Batches) -> Batches:
-        for share in sharing.shares(rows):
-            numbers = np.flatnonzero(np.isin(share.ids.joined.ids, wanted, assume_unique=True))
-            for number, made in enumerate(_some_at_once(sharing.listing, share.ids, numbers)):
-                yield _row(share.number, 0, number, made)
-
-    return make
+def make_producers(rows: Batches, sharing: Sharing, wanted: NDArray[np.int64]) -> Batches:
+    """Make the producers with these ids, ascending."""
+    for share in sharing.shares(rows):
+        numbers = np.flatnonzero(np.isin(share.ids.joined.ids, wanted, assume_unique=True))
+        for number, made in enumerate(_some_at_once(sharing.listing, share.ids, numbers)):
+            yield _row(share.number, 0, number, made)
 
 
 def _some_at_once(listing: Listing, ids: Ids, numbers: NDArray[np.int64]) -> Iterator[list[Producer]]:
@@ -277,22 +241,18 @@ def row_schema(writer: TableWriter) -> pa.Schema:
     )
 
 
-def making_rows(sharing: Sharing, writer: TableWriter, last: tuple[int, int] | None) -> ArrowMap:
-    """Return the function that makes the rows of the table; `last` is key and id of the last one that belongs, None for all."""
-
-    def make(rows: Batches) -> Batches:
-        for share in sharing.shares(rows):
-            numbers, keys = share.chosen.numbers, share.chosen.keys
-            if last is not None:
-                own = share.ids.joined.ids[numbers]
-                among = (keys < last[0]) | ((keys == last[0]) & (own <= last[1]))
-                numbers, keys = numbers[among], keys[among]
-            start = 0
-            for made in _some_at_once(sharing.listing, share.ids, numbers):
-                yield from _sorted_rows(made, keys[start : start + len(made)], writer)
-                start += len(made)
-
-    return make
+def make_rows(rows: Batches, sharing: Sharing, writer: TableWriter, last: tuple[int, int] | None) -> Batches:
+    """Make the rows of the table; `last` is key and id of the last one that belongs, None for all."""
+    for share in sharing.shares(rows):
+        numbers, keys = share.chosen.numbers, share.chosen.keys
+        if last is not None:
+            own = share.ids.joined.ids[numbers]
+            among = (keys < last[0]) | ((keys == last[0]) & (own <= last[1]))
+            numbers, keys = numbers[among], keys[among]
+        start = 0
+        for made in _some_at_once(sharing.listing, share.ids, numbers):
+            yield from _sorted_rows(made, keys[start : start + len(made)], writer)
+            start += len(made)
 
 
 def _sorted_rows(producers: Sequence[Producer], keys: NDArray[np.int64], writer: TableWriter) -> Batches:
@@ -310,15 +270,7 @@ def _sorted_rows(producers: Sequence[Producer], keys: NDArray[np.int64], writer:
         yield from pa.table(columns, names=[*table.column_names, KEY, PLACE]).cast(schema).to_batches()
 
 
-def packing_rows(schema: pa.Schema) -> ArrowMap:
-    """Return the function that packs rows of Spark's as pieces of the table with this Arrow schema."""
-
-    def pack_rows(rows: Batches) -> Batches:
-        for batch in rows:
-            table = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
-                out.write_table(table)
-            yield pa.RecordBatch.from_pydict({"data": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
-
-    return pack_rows
+def pack_rows(rows: Batches, schema: pa.Schema) -> Batches:
+    """Pack rows of Spark's as pieces of the table with this Arrow schema."""
+    for batch in rows:
+        yield row("data binary", table_to_ipc(pa.Table.from_batches([batch]).select(schema.names).cast(schema)))

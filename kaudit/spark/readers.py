@@ -20,6 +20,7 @@ from kaudit.reading.range_reader import read_range
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.reading.unread_segments import Failure, require_whole
+from kaudit.report.machine.parquet import table_to_ipc
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
@@ -69,10 +70,7 @@ class ResultReader:
         newest: Profile,
     ) -> Iterator[Piece]:
         for rows in history_rows(self.table, history, findings, newest=newest):
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, rows.schema) as out:
-                out.write_batch(rows)
-            yield self.table, sink.getvalue().to_pybytes()
+            yield self.table, table_to_ipc(pa.Table.from_batches([rows]))
 
 
 class SegmentReader:

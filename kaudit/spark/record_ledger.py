@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from pyspark import StorageLevel
 
 from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, RecordTask, read_partition
 from kaudit.audits.records.spill import Spill
@@ -30,9 +29,8 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory
-from kaudit.spark.jobs import errors_in_one_line, from_here, named_job, require_readable
+from kaudit.spark.jobs import collected, errors_in_one_line, from_here, named_job, on_disk, require_readable
 from kaudit.spark.releases import arrow_table, by_number, work_frame
-from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tasks import Batches, prepare_worker, row, works_of
 
 if TYPE_CHECKING:
@@ -44,7 +42,6 @@ _BUCKET_BYTES = 64 << 20
 """Bytes of log whose records are one bucket, which is a task."""
 _MOST_BITS = 12
 _ROW_BYTES = 4 << 20
-Named = Callable[[str], AbstractContextManager[object]]
 
 
 class _Question(Struct, frozen=True):
@@ -73,35 +70,9 @@ def _index(answer: _Answer) -> int:
 
 
 class SparkRecords(Struct, frozen=True):
-    """Compares on the Spark that its options say; a RecordEngine."""
+    """Compares on the session that `sessions` gives for so many jobs at once; a RecordEngine."""
 
-    spark: SparkOptions
-
-    def compare(self, comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
-        """Return what was read, and the ledger of each pair; the maps of offsets are files in the directory."""
-        with session(self.spark, options.jobs) as started, errors_in_one_line():
-            _require_readable(started, comparison.tasks(directory, 0))
-            return SessionRecords(started, partial(named_job, started)).compare(
-                comparison, options, directory, progress
-            )
-
-    def windows(self, work: Sequence[WindowTask], options: ScanOptions, progress: Progress) -> Sequence[ReadWindows]:
-        """Return the windows of each partition, in their order."""
-        with session(self.spark, options.jobs) as started, errors_in_one_line():
-            _require_readable(started, work)
-            return SessionRecords(started, partial(named_job, started)).windows(work, options, progress)
-
-
-def _require_readable(spark: "SparkSession", work: Sequence[RecordTask] | Sequence[WindowTask]) -> None:
-    directories = [each for task in work for each in task.directories]
-    require_readable(spark, {each.log_dir: each.segments[-1] for each in directories})
-
-
-class SessionRecords(Struct, frozen=True):
-    """Compares on a session, whose jobs are `named` where that can be; a RecordEngine."""
-
-    spark: "SparkSession"
-    named: Named
+    sessions: Callable[[int | None], AbstractContextManager["SparkSession"]]
 
     def compare(self, comparison: Comparison, options: ScanOptions, directory: Path, progress: Progress) -> Compared:
         """Return what was read, and the ledger of each pair; the maps of offsets are files in the directory."""
@@ -109,39 +80,53 @@ class SessionRecords(Struct, frozen=True):
         work = comparison.tasks(Path(), bits)
         progress.start(comparison.bytes)
         read_one = partial(_read, like=work[0], options=options, open_source=from_here())
-        with _on_disk(_questions(self.spark, work).mapInArrow(read_one, _ROWS)) as rows:
-            with self.named("kaudit: read records"):
+        with (
+            self._reading(work, options) as spark,
+            on_disk(_questions(spark, work).mapInArrow(read_one, _ROWS)) as rows,
+        ):
+            with named_job(spark, "kaudit: read records"):
                 answers = [unpack(data, _Answer) for data in _data(rows, _READ)]
             progress.advance(comparison.bytes)
             assembly = comparison.assembly([each.read for each in sorted(answers, key=_index)])
             match = partial(_match, bits=bits, partitions=assembly.partitions, cut_off=assembly.cut_off, begins=None)
-            with _on_disk(by_number(rows, 1 << bits, "bucket").mapInArrow(match, _ROWS)) as single:
-                return assembly, self._grouped(single, match, assembly, directory)
-
-    def _grouped(
-        self, single: "DataFrame", match: Callable[..., Batches], assembly: Assembly, directory: Path
-    ) -> list[TopicLedger]:
-        with self.named("kaudit: match records"):
-            found = assembly.joined(_matched(single))
-        begins = assembly.begins(found)
-        with _on_disk(single.mapInArrow(partial(match, begins=begins), _ROWS)) as grouped:
-            with self.named("kaudit: match records that a side has several times"):
-                found = assembly.joined([found, *_matched(grouped)])
-            build = partial(_build, assembly=assembly.without_logs(), found=found, begins=begins)
-            built = single.unionByName(grouped).coalesce(1).mapInArrow(build, _ROWS)
-            with self.named("kaudit: put the ledgers together"):
-                return _ledgers(built, directory)
+            with on_disk(by_number(rows, 1 << bits, "bucket").mapInArrow(match, _ROWS)) as single:
+                return assembly, _grouped(spark, single, match, assembly, directory)
 
     def windows(self, work: Sequence[WindowTask], options: ScanOptions, progress: Progress) -> Sequence[ReadWindows]:
         """Return the windows of each partition, in their order."""
         progress.start(sum(task.bytes for task in work))
         read = partial(_read_windows, like=work[0], options=options, open_source=from_here())
-        questions = _questions(self.spark, [task.records for task in work])
-        with self.named("kaudit: count records by windows"):
-            table = arrow_table(questions.mapInArrow(read, _ROWS).select("bucket", "data"))
+        with self._reading(work, options) as spark:
+            questions = _questions(spark, [task.records for task in work]).mapInArrow(read, _ROWS)
+            table = collected(spark, "kaudit: count records by windows", questions.select("bucket", "data"))
         progress.advance(sum(task.bytes for task in work))
         found = dict(zip(table["bucket"].to_pylist(), table["data"], strict=True))
         return [unpack(found[index].as_py(), ReadWindows) for index in range(len(work))]
+
+    @contextmanager
+    def _reading(
+        self, work: Sequence[RecordTask] | Sequence[WindowTask], options: ScanOptions
+    ) -> Iterator["SparkSession"]:
+        """Give the session, whose workers see what is to be read."""
+        directories = [each for task in work for each in task.directories]
+        with self.sessions(options.jobs) as spark, errors_in_one_line():
+            require_readable(spark, {each.log_dir: each.segments[-1] for each in directories})
+            yield spark
+
+
+def _grouped(
+    spark: "SparkSession", single: "DataFrame", match: Callable[..., Batches], assembly: Assembly, directory: Path
+) -> list[TopicLedger]:
+    with named_job(spark, "kaudit: match records"):
+        found = assembly.joined(_matched(single))
+    begins = assembly.begins(found)
+    with on_disk(single.mapInArrow(partial(match, begins=begins), _ROWS)) as grouped:
+        with named_job(spark, "kaudit: match records that a side has several times"):
+            found = assembly.joined([found, *_matched(grouped)])
+        build = partial(_build, assembly=assembly.without_logs(), found=found, begins=begins)
+        built = single.unionByName(grouped).coalesce(1).mapInArrow(build, _ROWS)
+        with named_job(spark, "kaudit: put the ledgers together"):
+            return _ledgers(built, directory)
 
 
 def _questions(spark: "SparkSession", work: Sequence[RecordTask]) -> "DataFrame":
@@ -151,15 +136,6 @@ def _questions(spark: "SparkSession", work: Sequence[RecordTask]) -> "DataFrame"
         for index, task in enumerate(work)
     ]
     return work_frame(spark, map(pack, sorted(asked, key=lambda question: -question.directory.bytes)))
-
-
-@contextmanager
-def _on_disk(frame: "DataFrame") -> Iterator["DataFrame"]:
-    held = frame.persist(StorageLevel.DISK_ONLY)
-    try:
-        yield held
-    finally:
-        held.unpersist()
 
 
 def _data(rows: "DataFrame", kind: int) -> list[bytes]:

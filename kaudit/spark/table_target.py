@@ -10,10 +10,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kaudit.reading.shuffle_codec import pack
 from kaudit.report.machine.parquet import arrow_schema
 from kaudit.spark.finding_rows import new_run_id
 from kaudit.spark.jobs import SparkFailedError, named_job
-from kaudit.spark.tasks import ArrowMap, Batches
+from kaudit.spark.tasks import Batches, row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,37 @@ _ROW_BYTES = 64
 KEY, PLACE = "_key", "_place"
 """Columns beside those of the table `producers`: what the ids are sorted by, and the number of an id's row among its own."""
 SORTED_BY = (KEY, "producer_id", PLACE)
+
+
+PIECES_SCHEMA = "output_batch int, job_index int, number long, table string, topic string, rows long, data binary"
+_MOST_OUTPUT_BATCHES = 200
+"""Each batch of pieces that the driver takes is a job of its own: some 50 ms."""
+NAMES = "names"
+"""Beside the tables' names: names of producer ids, to be put into a job's rows."""
+_NAMES_NUMBER = -2_000_000
+"""Before all pieces of a job."""
+
+
+class OutputBatches(Struct, frozen=True):
+    """Items 0 to `items` in at most `most` batches of neighbours, each as much as the driver takes at once."""
+
+    items: int
+    most: int = _MOST_OUTPUT_BATCHES
+
+    @property
+    def count(self) -> int:
+        """How many batches there are."""
+        return max(min(self.items, self.most), 1)
+
+    def of(self, job_index: int) -> int:
+        """Return the batch of an item."""
+        return job_index * self.count // max(self.items, 1)
+
+
+def names_piece(output_batches: OutputBatches, job_index: int, names: Mapping[int, str]) -> pa.RecordBatch:
+    """Return names of some of a job's producer ids as a row before its pieces."""
+    place = output_batches.of(job_index), job_index, _NAMES_NUMBER
+    return row(PIECES_SCHEMA, *place, NAMES, None, 0, pack(names))
 
 
 class TableTarget(Struct, frozen=True):
@@ -89,7 +121,7 @@ class TableTarget(Struct, frozen=True):
 def _unpacked(pieces: "DataFrame", files: int, schema: pa.Schema) -> "DataFrame":
     """Describe the rows of the pieces of one table, to be written as so many files."""
     shared = _in_files(pieces.select("topic", "job_index", "number", "data"), files, "topic", "job_index", "number")
-    return shared.mapInArrow(unpacking(), from_arrow_schema(spark_schema(schema)))
+    return shared.mapInArrow(unpack_pieces, from_arrow_schema(spark_schema(schema)))
 
 
 def _in_files(rows: "DataFrame", files: int, *by: str) -> "DataFrame":
@@ -155,13 +187,9 @@ class _HadoopFiles:
         return path, path.getFileSystem(self._configuration)
 
 
-def unpacking() -> ArrowMap:
-    """Return the function that makes typed rows of the pieces of one table."""
-
-    def unpack_pieces(pieces: Batches) -> Batches:
-        for batch in pieces:
-            for data in batch.column("data"):
-                rows = pa.ipc.open_stream(data.as_py()).read_all()
-                yield from rows.cast(spark_schema(rows.schema)).to_batches()
-
-    return unpack_pieces
+def unpack_pieces(pieces: Batches) -> Batches:
+    """Make typed rows of the pieces of one table."""
+    for batch in pieces:
+        for data in batch.column("data"):
+            rows = pa.ipc.open_stream(data.as_py()).read_all()
+            yield from rows.cast(spark_schema(rows.schema)).to_batches()

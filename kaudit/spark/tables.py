@@ -1,7 +1,8 @@
 """Tables made in Spark's tasks: brought to the driver a piece at a time, or written by the executors to a store."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct
@@ -16,58 +17,18 @@ from kaudit.partition.batch_export import BatchWriter, SegmentTask, segment_task
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.report.machine.parquet import table_to_ipc
 from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
+from kaudit.spark.producer_listing import NamesOfJobs, RowsOfList
 from kaudit.spark.releases import by_number, frame_of
-from kaudit.spark.table_target import TableTarget
+from kaudit.spark.table_target import NAMES, PIECES_SCHEMA, OutputBatches, TableTarget
 from kaudit.spark.task_findings import FindingsInTasks, SentFinding, audits_of, replicas, sent
-from kaudit.spark.tasks import ArrowMap, Batches, arrow_schema, works_of
+from kaudit.spark.tasks import Batches, arrow_schema, row, works_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
-PIECES_SCHEMA = "output_batch int, job_index int, number long, table string, topic string, rows long, data binary"
-_PIECES = arrow_schema(PIECES_SCHEMA)
-_MOST_OUTPUT_BATCHES = 200
-"""Each batch of pieces that the driver takes is a job of its own: some 50 ms."""
-NAMES = "names"
-"""Beside the tables' names: names of producer ids, to be put into a job's rows."""
-_NAMES_NUMBER = -2_000_000
-"""Before all pieces of a job."""
 _NAMED_TABLES = frozenset(("timelines", "producers"))
-
-
-class OutputBatches(Struct, frozen=True):
-    """Items 0 to `items` in at most `most` batches of neighbours, each as much as the driver takes at once."""
-
-    items: int
-    most: int = _MOST_OUTPUT_BATCHES
-
-    @property
-    def count(self) -> int:
-        """How many batches there are."""
-        return max(min(self.items, self.most), 1)
-
-    def of(self, job_index: int) -> int:
-        """Return the batch of an item."""
-        return job_index * self.count // max(self.items, 1)
-
-
-class ListedRows(Protocol):
-    """Rows of the table `producers` of a list of producer ids."""
-
-    def frame(self, writer: TableWriter) -> "DataFrame":
-        """Describe the rows, with the columns SORTED_BY."""
-
-    def pieces(self, writer: TableWriter) -> Iterator[Piece]:
-        """Bring the rows to the driver, in order."""
-
-
-class Names(Protocol):
-    """The transactional ids that __transaction_state names, by the jobs whose partitions have their producer ids."""
-
-    def pieces(self, kept: "DataFrame", output_batches: OutputBatches) -> "DataFrame | None":
-        """Describe rows like those of pieces, `NAMES` being their table; None where there is no such topic."""
 
 
 class SparkTables(Struct, frozen=True):
@@ -80,9 +41,9 @@ class SparkTables(Struct, frozen=True):
     across: Mapping[int, Mapping[int, str]]
     scan_wide: Sequence[Finding]
     newest: Profile
-    listed: ListedRows | None = None
+    listed: RowsOfList | None = None
     """The rows of a list of producer ids, which only all partitions together show."""
-    names: Names | None = None
+    names: NamesOfJobs | None = None
     """What puts transactional ids into rows, where the writer looks them up."""
     not_audited: Sequence[NotAudited] = ()
 
@@ -92,7 +53,9 @@ class SparkTables(Struct, frozen=True):
         keys = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in self.jobs)
         packed = {number: pack(sent(own[key])) for number, key in enumerate(keys) if key in own}
         output_batches = OutputBatches(len(self.jobs))
-        write = history_writing(writer, packed, output_batches, newest=self.newest)
+        write = partial(
+            write_histories, writer=writer, findings=packed, output_batches=output_batches, newest=self.newest
+        )
         yield from self._in_order(self._kept.mapInArrow(write, PIECES_SCHEMA), output_batches, "histories")
 
     def batches(self, writer: BatchWriter) -> Iterator[Piece]:
@@ -146,7 +109,8 @@ class SparkTables(Struct, frozen=True):
         return audits_of(self.replayed, "kept")
 
     def _tables(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame":
-        write = table_writing(self.in_tasks, self.across, writer, output_batches, newest=self.newest)
+        of_audit = partial(write_tables, in_tasks=self.in_tasks, across=self.across, newest=self.newest)
+        write = partial(of_audit, writer=writer, output_batches=output_batches)
         return self._kept.mapInArrow(write, PIECES_SCHEMA)
 
     def _names(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame | None":
@@ -164,7 +128,8 @@ class SparkTables(Struct, frozen=True):
             }
         )
         planned = by_number(frame_of(self.session, table), output_batches.count, "output_batch")
-        return planned.mapInArrow(batch_writing(writer, output_batches, from_here()), PIECES_SCHEMA), output_batches
+        write = partial(write_batches, writer=writer, output_batches=output_batches, open_source=from_here())
+        return planned.mapInArrow(write, PIECES_SCHEMA), output_batches
 
     def _in_order(
         self, pieces: "DataFrame", output_batches: OutputBatches, what: str, names: "DataFrame | None" = None
@@ -174,8 +139,8 @@ class SparkTables(Struct, frozen=True):
             _ordered(pieces, output_batches) if names is None else _named(pieces.unionByName(names), output_batches)
         )
         with errors_in_one_line(), named_job(self.session, f"kaudit: bring the {what}"):
-            for row in ordered.toLocalIterator(prefetchPartitions=True):
-                yield row["table"], bytes(row["data"])
+            for cells in ordered.toLocalIterator(prefetchPartitions=True):
+                yield cells["table"], bytes(cells["data"])
 
 
 def _ordered(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
@@ -185,82 +150,62 @@ def _ordered(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
 
 def _named(pieces: "DataFrame", output_batches: OutputBatches) -> "DataFrame":
     """Put names, which are among the pieces, into the rows of their jobs."""
-    return _ordered(pieces, output_batches).mapInArrow(naming(), PIECES_SCHEMA)
+    return _ordered(pieces, output_batches).mapInArrow(put_names, PIECES_SCHEMA)
 
 
 def _pieces_frame(spark: "SparkSession", pieces: Iterable[Piece]) -> "DataFrame":
     """Pieces that the driver has made, before all others."""
-    rows = [_piece_row(0, -1, number, None, piece) | {"rows": _row_count(piece)} for number, piece in enumerate(pieces)]
-    return frame_of(spark, pa.Table.from_pylist(rows, _PIECES))
+    return frame_of(spark, pa.Table.from_batches(_in_batch(0, -1, None, pieces), arrow_schema(PIECES_SCHEMA)))
 
 
-def history_writing(
-    writer: HistoryWriter, findings: Mapping[int, bytes], output_batches: OutputBatches, *, newest: Profile
-) -> ArrowMap:
-    """Return the function that turns histories into pieces of tables. `findings` by job index, packed."""
+def write_histories(
+    rows: Batches,
+    writer: HistoryWriter,
+    findings: Mapping[int, bytes],
+    output_batches: OutputBatches,
+    newest: Profile,
+) -> Batches:
+    """Turn histories into pieces of tables. `findings` by job index, packed."""
+    for job_index, _, history in replicas(rows, PartitionHistory):
+        own = unpack(findings[job_index], list[SentFinding]) if job_index in findings else ()
+        # what a report makes of a history is its own: no rows to count
+        for number, (table, data) in enumerate(writer(history, own, newest)):
+            place = output_batches.of(job_index), job_index, number
+            yield row(PIECES_SCHEMA, *place, table, history.key[0], None, data)
 
-    def write_histories(rows: Batches) -> Batches:
-        for job_index, _, history in replicas(rows, PartitionHistory):
-            own = unpack(findings[job_index], list[SentFinding]) if job_index in findings else ()
-            # what a report makes of a history is its own: no rows to count
-            for number, piece in enumerate(writer(history, own, newest)):
-                row = _piece_row(output_batches.of(job_index), job_index, number, history.key[0], piece)
-                yield pa.RecordBatch.from_pylist([row], _PIECES)
 
-    return write_histories
-
-
-def table_writing(
+def write_tables(  # noqa: PLR0913, PLR0917 - what a task is given
+    rows: Batches,
     in_tasks: FindingsInTasks,
     across: Mapping[int, Mapping[int, str]],
     writer: TableWriter,
     output_batches: OutputBatches,
-    *,
     newest: Profile,
-) -> ArrowMap:
-    """Return the function that turns partitions and their findings into pieces of tables."""
-
-    def write_tables(rows: Batches) -> Batches:
-        for partition in in_tasks.topic_partitions(rows):
-            findings = writer.decide(partition.findings(across))
-            topic = partition.replicas[0].directory.topic
-            own = by_replica(findings)
-
-            def pieces(history: PartitionHistory, own: Mapping[Any, Sequence[Finding]] = own) -> Iterator[Piece]:
-                return writer.of_replica(history, own.get(history.key, ()), newest)
-
-            first = partition.job_index
-            yield from _in_batch(output_batches.of(first), first, topic, writer.of_findings(findings), -1_000_000)
-            for job_index, history in enumerate(partition.kept, first):
-                yield from _in_batch(output_batches.of(job_index), job_index, topic, pieces(history))
-
-    return write_tables
+) -> Batches:
+    """Turn partitions and their findings into pieces of tables."""
+    for partition in in_tasks.topic_partitions(rows):
+        findings = writer.decide(partition.findings(across))
+        topic, first = partition.replicas[0].directory.topic, partition.job_index
+        own = by_replica(findings)
+        yield from _in_batch(output_batches.of(first), first, topic, writer.of_findings(findings), -1_000_000)
+        for job_index, history in enumerate(partition.kept, first):
+            pieces = writer.of_replica(history, own.get(history.key, ()), newest)
+            yield from _in_batch(output_batches.of(job_index), job_index, topic, pieces)
 
 
-def names_piece(output_batches: OutputBatches, job_index: int, names: Mapping[int, str]) -> pa.RecordBatch:
-    """Return names of some of a job's producer ids as a row before its pieces."""
-    piece = NAMES, pack(names)
-    row = _piece_row(output_batches.of(job_index), job_index, _NAMES_NUMBER, None, piece) | {"rows": 0}
-    return pa.RecordBatch.from_pylist([row], _PIECES)
-
-
-def naming() -> ArrowMap:
-    """Return the function that puts the names of a job's producer ids into its rows, and leaves the names out."""
-
-    def name(pieces: Batches) -> Batches:
-        job, names = -1, dict[int, str]()
-        for batch in pieces:
-            for row in batch.to_pylist():
-                if row["job_index"] != job:
-                    job, names = row["job_index"], {}
-                if row["table"] == NAMES:
-                    names |= unpack(row["data"], dict[int, str])
-                    continue
-                if names and row["table"] in _NAMED_TABLES:
-                    row["data"] = _with_names(row["data"], names)
-                yield pa.RecordBatch.from_pylist([row], _PIECES)
-
-    return name
+def put_names(pieces: Batches) -> Batches:
+    """Put the names of a job's producer ids into its rows, and leave the names out."""
+    job, names = -1, dict[int, str]()
+    for batch in pieces:
+        for cells in batch.to_pylist():
+            if cells["job_index"] != job:
+                job, names = cells["job_index"], {}
+            if cells["table"] == NAMES:
+                names |= unpack(cells["data"], dict[int, str])
+                continue
+            if names and cells["table"] in _NAMED_TABLES:
+                cells["data"] = _with_names(cells["data"], names)
+            yield row(PIECES_SCHEMA, *cells.values())
 
 
 def _with_names(data: bytes, names: Mapping[int, str]) -> bytes:
@@ -269,42 +214,19 @@ def _with_names(data: bytes, names: Mapping[int, str]) -> bytes:
     ids = rows["producer_id"].to_pylist()
     own = [names.get(producer_id, name) for producer_id, name in zip(ids, before, strict=True)]
     at = rows.schema.get_field_index("transactional_id")
-    named = rows.set_column(at, rows.schema.field(at), pa.array(own, rows.schema.field(at).type))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, named.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
-        out.write_table(named)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
+    return table_to_ipc(rows.set_column(at, rows.schema.field(at), pa.array(own, rows.schema.field(at).type)))
 
 
-def batch_writing(writer: BatchWriter, output_batches: OutputBatches, open_source: OpenSource) -> ArrowMap:
-    """Return the function that reads segments and turns their batches into pieces of a table."""
-
-    def write_batches(segments: Batches) -> Batches:
-        for task in works_of(segments, SegmentTask):
-            pieces = write_segment(task, open_source, writer)
-            yield from _in_batch(output_batches.of(task.number), task.number, task.topic, pieces)
-
-    return write_batches
+def write_batches(
+    segments: Batches, writer: BatchWriter, output_batches: OutputBatches, open_source: OpenSource
+) -> Batches:
+    """Read segments and turn their batches into pieces of a table."""
+    for task in works_of(segments, SegmentTask):
+        pieces = write_segment(task, open_source, writer)
+        yield from _in_batch(output_batches.of(task.number), task.number, task.topic, pieces)
 
 
 def _in_batch(output_batch: int, job_index: int, topic: str | None, pieces: Iterable[Piece], start: int = 0) -> Batches:
-    for number, piece in enumerate(pieces, start):
-        row = _piece_row(output_batch, job_index, number, topic, piece) | {"rows": _row_count(piece)}
-        yield pa.RecordBatch.from_pylist([row], _PIECES)
-
-
-def _piece_row(output_batch: int, job_index: int, number: int, topic: str | None, piece: Piece) -> dict[str, object]:
-    table, data = piece
-    return {
-        "output_batch": output_batch,
-        "job_index": job_index,
-        "number": number,
-        "table": table,
-        "topic": topic,
-        "data": data,
-    }
-
-
-def _row_count(piece: Piece) -> int:
-    return int(pa.ipc.open_stream(piece[1]).read_all().num_rows)
+    for number, (table, data) in enumerate(pieces, start):
+        count = pa.ipc.open_stream(data).read_all().num_rows
+        yield row(PIECES_SCHEMA, output_batch, job_index, number, table, topic, count, data)

@@ -29,11 +29,11 @@ def ways(seed: int, history: History) -> Iterator[Way]:
 
 
 def _on_spark() -> RecordEngine:
-    from kaudit.spark.record_ledger import SessionRecords
+    from kaudit.spark.record_ledger import SparkRecords
     from tests.spark.arrow_session import ArrowSession
 
     session: Any = ArrowSession()
-    return SessionRecords(session, nullcontext)
+    return SparkRecords(lambda _: nullcontext(session))
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """`diff --by records` on Spark gives the ledger of the local engine: generated mirrors without a JVM, MirrorMaker's with one."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from kaudit.model.replicas import Replica
 from kaudit.model.table_columns import DATAFRAME_TABLES
 from kaudit.scanning.options import ScanOptions
 from kaudit.spark import record_ledger as on_spark
-from kaudit.spark.session import SparkOptions
+from kaudit.spark.session import SparkOptions, session
 from tests.engines.conftest import as_reported
 from tests.mirrors.compared import Way, request_of, wrong
 from tests.mirrors.histories import History
@@ -27,7 +28,7 @@ from tests.remote_storage import AivenPlugin, move, split
 from tests.source.encrypted_chunks import KEY
 
 SEEDS = range(100, 130)
-SPARK = on_spark.SparkRecords(SparkOptions())
+SPARK = on_spark.SparkRecords(partial(session, SparkOptions()))
 
 
 def everything(history, source, target, engine):

@@ -45,7 +45,7 @@ from kaudit.spark import task_findings as spark_judging
 from kaudit.spark import tasks as spark_tasks
 from kaudit.spark.jobs import JobProgress, ReadMetrics, SparkFailedError, retries
 from kaudit.spark.session import SESSION_SETTINGS
-from kaudit.spark.table_target import TableTarget
+from kaudit.spark.table_target import NAMES, PIECES_SCHEMA, OutputBatches, TableTarget
 from kaudit.spark.task_findings import first_timelines
 from kaudit.spark.tasks import CHUNK, HEADER, PartitionHeader, replay
 from tests.diff.replicas import history
@@ -591,7 +591,7 @@ def named_rows(*rows: tuple[int, str, object]) -> list[tuple[int, str, object]]:
     """What naming() makes of rows (job, table, what they hold): names, or transactional ids of producer ids 1 and 2."""
     batches = []
     for number, (job, table, held) in enumerate(rows):
-        data_ = pack(held) if table == spark_tables.NAMES else ids_piece(held)
+        data_ = pack(held) if table == NAMES else ids_piece(held)
         row = {
             "output_batch": 0,
             "job_index": job,
@@ -601,9 +601,9 @@ def named_rows(*rows: tuple[int, str, object]) -> list[tuple[int, str, object]]:
             "rows": 2,
             "data": data_,
         }
-        batches.append(pa.RecordBatch.from_pylist([row], spark_tables._PIECES))
+        batches.append(pa.RecordBatch.from_pylist([row], spark_tasks.arrow_schema(PIECES_SCHEMA)))
     found = []
-    for batch in spark_tables.naming()(iter(batches)):
+    for batch in spark_tables.put_names(iter(batches)):
         (row,) = batch.to_pylist()
         held = pa.ipc.open_stream(row["data"]).read_all()
         assert held.schema == NAMELESS.schema
@@ -729,10 +729,10 @@ def test_pieces_of_histories_say_whose_they_are_and_with_which_the_driver_takes_
 
     newest: Any = "newest"
     finding = Finding("KA101", "", Severity.ERROR, Confidence.CERTAIN, "")
-    write = spark_tables.history_writing(
-        cast("Any", writer), {2: pack(spark_judging.sent([finding]))}, spark_tables.OutputBatches(4, 2), newest=newest
-    )
-    rows = [row for batch in write(iter(())) for row in batch.to_pylist()]
+    packed = {2: pack(spark_judging.sent([finding]))}
+    output = OutputBatches(4, 2)
+    written = spark_tables.write_histories(iter(()), cast("Any", writer), packed, output, newest=newest)
+    rows = [row for batch in written for row in batch.to_pylist()]
     expected = []
     for job, (topic, own) in enumerate([("a", []), ("b", []), ("c", ["KA101"]), ("d", [])]):
         shared = {"output_batch": job // 2, "job_index": job, "topic": topic, "rows": None}
@@ -748,10 +748,10 @@ def test_pieces_of_histories_say_whose_they_are_and_with_which_the_driver_takes_
     (0, 5, [0]), (1, 5, [0]), (3, 5, [0, 1, 2]), (5, 5, [0, 1, 2, 3, 4]), (6, 3, [0, 0, 1, 1, 2, 2]), (5, 2, [0, 0, 0, 1, 1]),
 ])  # fmt: skip
 def test_neighbours_share_a_batch_where_there_are_more_than_may_be(items, most, batches):
-    made = spark_tables.OutputBatches(items, most)
+    made = OutputBatches(items, most)
     assert made.count == len(set(batches))
     assert [made.of(job) for job in range(max(items, 1))] == batches
-    assert (spark_tables.OutputBatches(500).count, spark_tables.OutputBatches(150).count) == (200, 150)
+    assert (OutputBatches(500).count, OutputBatches(150).count) == (200, 150)
 
 
 def test_pieces_of_a_topic_partition_are_its_findings_and_each_replicas_own():
@@ -782,8 +782,9 @@ def test_pieces_of_a_topic_partition_are_its_findings_and_each_replicas_own():
     judging_: Any = SimpleNamespace(topic_partitions=lambda rows: iter([judged]))
     across: Any = "across"
     newest: Any = "newest"
-    write = spark_tables.table_writing(judging_, across, writer, spark_tables.OutputBatches(6, 2), newest=newest)
-    rows = [row for batch in write(iter([])) for row in batch.to_pylist()]
+    output = OutputBatches(6, 2)
+    written = spark_tables.write_tables(iter([]), judging_, across, writer, output, newest=newest)
+    rows = [row for batch in written for row in batch.to_pylist()]
     assert [tuple(row.values()) for row in rows] == [
         (0, 2, -1_000_000, "findings", "t", 2, ids_piece([None, None])),
         (0, 2, -999_999, "findings", "t", 2, ids_piece(["x", None])),

@@ -155,7 +155,7 @@ class PartFiles:
 
 def to_ipc(name: str, rows: Sequence[Row]) -> bytes:
     """Pack rows of the table `name` as an Arrow IPC stream."""
-    return _ipc(to_table(name, rows))
+    return table_to_ipc(to_table(name, rows))
 
 
 def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
@@ -166,10 +166,11 @@ def columns_to_ipc(name: str, columns: Mapping[str, Any]) -> bytes:
         values = columns[field.name]
         mask = values.mask if hasattr(values, "mask") else None
         arrays.append(pa.array(values.data if mask is not None else values, mask=mask).cast(field.type))
-    return _ipc(pa.table(arrays, schema=schema))
+    return table_to_ipc(pa.table(arrays, schema=schema))
 
 
-def _ipc(table: Any) -> bytes:  # noqa: ANN401 - pyarrow has no types
+def table_to_ipc(table: Any) -> bytes:  # noqa: ANN401 - pyarrow has no types
+    """Pack a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
