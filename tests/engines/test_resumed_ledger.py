@@ -1,5 +1,6 @@
 """A ledger whose run was killed goes on in its temporary directory, and gives what a run of its own gives."""
 
+import functools
 import multiprocessing
 import os
 import signal
@@ -142,33 +143,45 @@ def test_a_run_may_be_killed_again_and_again(sides, monkeypatch):
     assert read == [5, 6, 7]
 
 
+KINDS = "read", "single", "grouped"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Sides, and for a number of rows that a bucket has at most: the ledger of a run of its own, and the numbers of what it matched."""
+    sides = written(tmp_path_factory.mktemp("sides"), times=2)
+
+    @functools.cache
+    def of(most_rows: int) -> tuple[Path, Ledger, list[int], list[int]]:
+        with pytest.MonkeyPatch.context() as patch:
+            _, single, grouped = (counted(patch, kind) for kind in KINDS)
+            return sides, ledger(sides, None), single, grouped
+
+    return of
+
+
 @pytest.mark.parametrize("most_rows", [bucket.MOST_ROWS, 8], ids=["buckets", "split buckets"])
 @pytest.mark.parametrize("where", ["before", "written", "noted"])
 @pytest.mark.parametrize("number", [0, 1, 7, 9])
-def test_what_was_matched_is_not_matched_again(tmp_path, monkeypatch, number, where, most_rows):
+def test_what_was_matched_is_not_matched_again(whole, monkeypatch, number, where, most_rows):
     """Eight buckets of all records, then eight of those that a side has twice."""
-    sides = written(tmp_path, times=2)
-    for change in (monkeypatch, PATCHES):
-        change.setattr(engine, "_BUCKET_BYTES", 1)
-        change.setattr(engine, "_MOST_BITS", 3)
-        change.setattr(bucket, "MOST_ROWS", most_rows)
-    kinds = "read", "single", "grouped"
-    counts = [counted(monkeypatch, kind) for kind in kinds]
-    expected = ledger(sides, None)
-    _, *every = map(list, counts)
-    assert [len(numbers) >= 8 for numbers in every] == [True, True]
+    monkeypatch.setattr(engine, "_BUCKET_BYTES", 1)
+    monkeypatch.setattr(engine, "_MOST_BITS", 3)
+    monkeypatch.setattr(bucket, "MOST_ROWS", most_rows)
+    sides, expected, single, grouped = whole(most_rows)
+    assert [len(numbers) >= 8 for numbers in (single, grouped)] == [True, True]
     killed(sides, in_matching(number, where))
-    again = [counted(monkeypatch, kind) for kind in kinds]
+    again = [counted(monkeypatch, kind) for kind in KINDS]
     assert ledger(sides) == expected
     done = number + (where == "noted")
-    assert again == [[], every[0][min(done, 8) : 8], every[1][max(done - 8, 0) :]]
+    assert again == [[], single[min(done, 8) : 8], grouped[max(done - 8, 0) :]]
     assert not list((sides / "held").iterdir())
 
 
 def test_a_run_killed_while_it_put_the_ledger_together_does_that_alone(sides, monkeypatch):
     expected = ledger(sides, None)
     killed(sides, lambda die: PATCHES.setattr(assembly, "sorted_rows", lambda *_: die()))
-    work = [counted(monkeypatch, kind) for kind in ("read", "single", "grouped")]
+    work = [counted(monkeypatch, kind) for kind in KINDS]
     assert ledger(sides) == expected
     assert work == [[], [], []]
 

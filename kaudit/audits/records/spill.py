@@ -123,7 +123,7 @@ class Spill(Struct, frozen=True):
 
     def numbers(self) -> list[int]:
         """Return the numbers that have rows."""
-        return sorted({int(path.name.split(".")[1]) for path in self._files("*")})
+        return sorted({int(path.name.split(".")[1]) for path in self._files()})
 
     def size(self, number: int) -> int:
         """Return how many rows a number has."""
@@ -146,8 +146,10 @@ class Spill(Struct, frozen=True):
         for path in self._files(number):
             path.unlink()
 
-    def _files(self, number: int | str) -> list[Path]:
-        return sorted(Path(self.directory).glob(f"{self.name}.{number}.*"))
+    def _files(self, number: int | None = None) -> list[Path]:
+        begin = f"{self.name}." if number is None else f"{self.name}.{number}."
+        names = sorted(os.listdir(self.directory))  # noqa: PTH208 - thousands of names, asked for of each number
+        return [Path(self.directory, name) for name in names if name.startswith(begin)]
 
 
 def sizes_written(directory: Path) -> dict[str, int]:
