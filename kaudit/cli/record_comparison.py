@@ -61,7 +61,7 @@ def records_engine(comparison: DiffOptions) -> RecordEngine:
 
 def _write_offsets(result: LedgerResult, groups: Sequence[str], options: ScanOptions, file: Path | None) -> None:
     """Write where the groups of the source go on in the target."""
-    commits, unread = commits_of_source(result, groups, options)
+    commits, unread = commits_of_source(result.sides[0], groups, options)
     found = list(translated(result.ledgers, commits))
     write_pieces(file, offsets_file(found, with_group=len(groups) > 1))
     for offset, records in read_again(result.ledgers, found):

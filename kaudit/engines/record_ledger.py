@@ -4,6 +4,7 @@ import hashlib
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -43,7 +44,7 @@ from kaudit.reading.record_content import mixed
 from kaudit.scanning.comparison_options import LedgerOptions
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.plan import chosen_input
-from kaudit.source.layout import Layout
+from kaudit.source.layout import Layout, Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
@@ -220,33 +221,34 @@ class LedgerRequest(Struct, frozen=True):
         return replace(options, remote_keys=() if options.remote is None else keys), target
 
 
-@contextmanager
-def record_ledger(
-    options: ScanOptions,
-    sides: tuple[Replica, Replica],
-    request: LedgerRequest,
-    progress: Progress,
-    engine: RecordEngine = LOCAL_RECORDS,
-) -> Iterator[LedgerResult]:
-    """Compare the topics of a source and a target; the maps of offsets are files that are there while the body runs.
+class LedgerPlan(Struct, frozen=True):
+    """What lies on each side, the pairs of topics to compare, and by topic of the source why others are not compared."""
 
-    Memory is bounded, and temporary files have at most 32 bytes a record.
+    layouts: Sequence[Layout]
+    pairings: Sequence[Pairing]
+    alone: Mapping[str, str]
 
-    Raises:
-        UsageError: a path does not exist, an option is wrong, or the temporary directory cannot be written.
-        NothingToAuditError: no topic of the source has a copy in the target; not where something could not be read.
+    @classmethod
+    def of_part(cls, pairings: Sequence[Pairing]) -> "LedgerPlan":
+        """Return the plan of some of the pairs."""
+        directories = [[*pair.sources.values()] for pair in pairings], [[*pair.targets.values()] for pair in pairings]
+        return cls([Layout([*chain.from_iterable(side)]) for side in directories], _renumbered(pairings), {})
 
-    """
+    @property
+    def unreadable(self) -> Sequence[Unreadable]:
+        """What could not be listed."""
+        return [each for layout in self.layouts for each in layout.unreadable]
+
+
+def plan_ledger(options: ScanOptions, sides: tuple[Replica, Replica], request: LedgerRequest) -> LedgerPlan:
+    """List both sides, and pair their topics. Raises as `record_ledger`."""
     layouts = [_layout(side, own) for side, own in zip(sides, request.of_sides(options), strict=True)]
     found = [by_topic(layout.partitions) for layout in layouts]
     pairings, alone = pair_topics(found[0], found[1], parse_maps(request.maps))
     chosen = [pair for pair in pairings if not options.topics or {pair.source, pair.target} & set(options.topics)]
     pairings = _renumbered(chosen)
     alone = {topic: reason for topic, reason in alone.items() if not options.topics or topic in options.topics}
-    if not pairings and any(layout.unreadable for layout in layouts):
-        yield ledger_result(sides, layouts, ([], []), [], alone)
-        return
-    if not pairings:
+    if not pairings and not any(layout.unreadable for layout in layouts):
         have = (
             f"{side.path} has {', '.join(sorted(topics)[:5]) or 'no topic'}"
             for side, topics in zip(sides, found, strict=True)
@@ -254,13 +256,38 @@ def record_ledger(
         raise NothingToAuditError(
             f"nothing to compare: no topic of the source has a copy in the target ({'; '.join(have)}); --map 'REGEX=NAME' names copies"
         )
+    return LedgerPlan(layouts, pairings, alone)
+
+
+@contextmanager
+def record_ledger(  # noqa: PLR0913, PLR0917 - what is compared, how, and who does the work
+    options: ScanOptions,
+    sides: tuple[Replica, Replica],
+    request: LedgerRequest,
+    progress: Progress,
+    engine: RecordEngine = LOCAL_RECORDS,
+    plan: LedgerPlan | None = None,
+) -> Iterator[LedgerResult]:
+    """Compare the topics of a source and a target; the maps of offsets are files that are there while the body runs.
+
+    Memory is bounded, and temporary files have at most 32 bytes a record. `plan`: what to compare, by default all that has a copy.
+
+    Raises:
+        UsageError: a path does not exist, an option is wrong, or the temporary directory cannot be written.
+        NothingToAuditError: no topic of the source has a copy in the target; not where something could not be read.
+
+    """
+    plan = plan_ledger(options, sides, request) if plan is None else plan
+    if not plan.pairings:
+        yield ledger_result(sides, plan.layouts, ([], []), [], plan.alone)
+        return
     options = replace(options, paths=[side.path for side in sides])
-    with _directory(options, layouts, request) as directory:
+    with _directory(options, plan.layouts, request) as directory:
         with rows_written(directory):
-            comparison = Comparison(pairings, request.reader, request.read_committed)
+            comparison = Comparison(plan.pairings, request.reader, request.read_committed)
             run = _Run(options, request, directory, engine, progress)
             read, ledgers = run.compared(comparison)
-        yield ledger_result(sides, layouts, read, ledgers, alone)
+        yield ledger_result(sides, plan.layouts, read, ledgers, plan.alone)
 
 
 def _directory(options: ScanOptions, layouts: Sequence[Layout], request: LedgerRequest) -> AbstractContextManager[Path]:
@@ -333,10 +360,10 @@ def record_fingerprint(  # noqa: PLR0913, PLR0917 - what is read, how, and who d
 
 
 def commits_of_source(
-    result: LedgerResult, groups: Sequence[str], options: ScanOptions
+    source: Replica, groups: Sequence[str], options: ScanOptions
 ) -> tuple[list[GroupOffset], list[str]]:
     """Return what the groups committed last in the source, and what could not be read of that. Raises UsageError for a group without commits."""
-    layout = layout_of(result.sides[0], replace(options, topics=(), partitions=()))
+    layout = layout_of(source, replace(options, topics=(), partitions=()))
     commits, unread = committed_offsets(layout.partitions, groups, open_segment)
     for group in groups:
         if all(commit.group != group for commit in commits):

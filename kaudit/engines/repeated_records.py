@@ -53,23 +53,33 @@ class RepeatRequest(Struct, frozen=True):
         return cls(asked.identity, identity_reader(None, asked.schemas, asked.key_schemas), asked.temporary_directory)
 
 
-@contextmanager
-def repeated_records(
-    options: ScanOptions,
-    progress: Progress,
-    request: RepeatRequest | None = None,
-    each: EachPartition = LOCAL.each_partition,
-) -> Iterator[DuplicateListing]:
-    """Compare every record with all before it in its partition; what repeats what lies in files while the body runs.
+class Comparable(Struct, frozen=True):
+    """A partition whose records are compared, and what reads their identities."""
 
-    Memory is bounded; temporary files have 32 bytes a record.
+    directory: PartitionDirectory
+    reader: IdentityReader
 
-    Raises:
-        UsageError: a path does not exist, an option is wrong, or the temporary directory cannot be written.
-        NothingToAuditError: no segment was found.
+    @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return self.directory.bytes
 
-    """
-    request = RepeatRequest() if request is None else request
+
+class RepeatPlan(Struct, frozen=True):
+    """What lies where, and what is compared of it, partition by partition; `texts` hold no records."""
+
+    layout: Layout
+    compared: Sequence[Comparable]
+    texts: Sequence[PartitionDirectory] = ()
+
+    @classmethod
+    def of_part(cls, compared: Sequence[Comparable]) -> "RepeatPlan":
+        """Return the plan of some of the partitions."""
+        return cls(Layout([each.directory for each in compared]), compared)
+
+
+def plan_repeats(options: ScanOptions, request: RepeatRequest) -> RepeatPlan:
+    """List the input, and choose the identity of each topic by its first records. Raises as `repeated_records`."""
     identities = TopicIdentities(request.identity, open_segment, request.reader)
     layout = find_input(options)
     directories = [each for each in layout.partitions if each.segments and each.topic not in INTERNAL_TOPICS]
@@ -78,39 +88,59 @@ def repeated_records(
             f"{len(directories):,} partitions are more than can be compared at once: choose some with --topic"
         )
     texts = [each for each in directories if any(segment.text is not None for segment in each.segments)]
-    compared = [each for each in directories if each not in texts]
+    return RepeatPlan(
+        layout, [Comparable(each, identities.reader(each)) for each in directories if each not in texts], texts
+    )
+
+
+@contextmanager
+def repeated_records(
+    options: ScanOptions,
+    progress: Progress,
+    request: RepeatRequest | None = None,
+    each: EachPartition = LOCAL.each_partition,
+    plan: RepeatPlan | None = None,
+) -> Iterator[DuplicateListing]:
+    """Compare every record with all before it in its partition; what repeats what lies in files while the body runs.
+
+    Memory is bounded; temporary files have 32 bytes a record. `plan`: what to compare, by default all of the input.
+
+    Raises:
+        UsageError: a path does not exist, an option is wrong, or the temporary directory cannot be written.
+        NothingToAuditError: no segment was found.
+
+    """
+    request = RepeatRequest() if request is None else request
+    plan = plan_repeats(options, request) if plan is None else plan
     with spill_directory(request.temporary_directory, options.given) as directory:
         with rows_written(directory):
             partitions, read = _found(
-                [(each, identities.reader(each)) for each in compared],
-                str(directory),
-                lambda work, job: each(work, job, options, progress),
-                progress,
+                plan.compared, str(directory), lambda work, job: each(work, job, options, progress), progress
             )
-        yield DuplicateListing(_result(options, layout, read, texts), partitions, open_segment)
+        yield DuplicateListing(_result(options, plan, read), partitions, open_segment)
 
 
 def _found(
-    compared: Sequence[tuple[PartitionDirectory, IdentityReader]], place: str, each: _Each, progress: Progress
+    compared: Sequence[Comparable], place: str, each: _Each, progress: Progress
 ) -> tuple[list[PartitionDuplicates], list[ReadPartition]]:
     """Read every partition, match every bucket of records and of keys, with rows in files of a place."""
-    size = sum(directory.bytes for directory, _ in compared)
+    size = sum(one.bytes for one in compared)
     bits = min(max(size // _BUCKET_BYTES, 1).bit_length() - (size <= _BUCKET_BYTES), _MOST_BITS)
     identified, repeated, keyed = (
         Spill(place, name, dtype) for name, dtype in (("records", IDENTIFIED), ("repeats", REPEATED), ("keys", KEYED))
     )
     work = [
         RecordTask(
-            directory,
+            one.directory,
             number,
             topic=int(mixed(np.array([number]))[0]),
-            reader=reader,
+            reader=one.reader,
             read_committed=False,
             identified=identified,
             buckets=bits,
             placed=True,
         )
-        for number, (directory, reader) in enumerate(compared)
+        for number, one in enumerate(compared)
     ]
     progress.start(sum(task.bytes for task in work))
     read: list[ReadPartition] = list(each(work, read_partition))
@@ -123,17 +153,16 @@ def _found(
     known_keys = sum(each([KeyTask(number, keyed, len(read)) for number in keyed.numbers()], count_keys), nothing)
     ends = np.cumsum([0, *(len(one.cuts) for one in read)]).tolist()
     return [
-        PartitionDuplicates(directory, reader, one, repeated, range(first + 1, end + 1), known, without)
-        for one, (directory, reader), (first, end), known, without in zip(
+        PartitionDuplicates(of.directory, of.reader, one, repeated, range(first + 1, end + 1), known, without)
+        for one, of, (first, end), known, without in zip(
             read, compared, pairwise(ends), known_keys.tolist(), without_key.tolist(), strict=True
         )
     ], read
 
 
-def _result(
-    options: ScanOptions, layout: Layout, read: Sequence[ReadPartition], texts: Sequence[PartitionDirectory]
-) -> ScanResult:
+def _result(options: ScanOptions, plan: RepeatPlan, read: Sequence[ReadPartition]) -> ScanResult:
     """Return what was read, and what was not; no checks are run."""
+    layout = plan.layout
     unreadable = [*layout.unreadable, *(each for one in read for each in one.unreadable)]
     removed = [*layout.skipped, *(each for one in read for each in one.removed)]
     not_audited: list[NotAudited] = [
@@ -141,7 +170,7 @@ def _result(
         *(NotAudited(each.path, each.reason) for each in removed),
         *(
             NotAudited(each.name, "text of kafka-dump-log: it holds no records to compare", asked_for=True)
-            for each in texts
+            for each in plan.texts
         ),
         *missing_from_inputs(options, layout),
         *inputs_without_choice(options, layout.partitions, layout.unchosen),

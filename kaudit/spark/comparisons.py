@@ -1,29 +1,30 @@
-"""`diff`, `dedup` and the ledger as rows of DataFrames: partitions are compared in tasks, records by the local engine in one."""
+"""`diff`, `dedup` and the ledger as rows of DataFrames: a task compares partitions, or pairs of topics, as the local engine does."""
 
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
 
 from kaudit.diff.audit import Task, compare_task
-from kaudit.diff.records.group_offsets import read_again, translated
+from kaudit.diff.records.group_offsets import GroupOffset, read_again, translated
+from kaudit.diff.records.topics import Pairing
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.record_ledger import LedgerRequest, commits_of_source, record_ledger
-from kaudit.engines.repeated_records import RepeatRequest, repeated_records
+from kaudit.engines.record_ledger import LedgerPlan, LedgerRequest, commits_of_source, plan_ledger, record_ledger
+from kaudit.engines.repeated_records import Comparable, RepeatPlan, RepeatRequest, plan_repeats, repeated_records
 from kaudit.engines.replicas import name_replicas, plan_diff
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.ledger import LedgerResult
 from kaudit.model.replicas import Replica
-from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.machine.tables import comparison_rows, matched_range_rows, record_range_rows
 from kaudit.report.render_options import Row
 from kaudit.report.text.duplicates import duplicate_rows
-from kaudit.scanning.comparison_options import LedgerOptions, ReplicaOptions
+from kaudit.scanning.comparison_options import LedgerOptions, RecordOptions, ReplicaOptions
 from kaudit.source.layout import Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.composition import incomplete, require_complete
 from kaudit.spark.options import ReadOptions, absolute
-from kaudit.spark.plan import USUAL_BLOCK_BYTES, grouped, task_bytes
+from kaudit.spark.plan import USUAL_BLOCK_BYTES, Sized, grouped, task_bytes
 from kaudit.spark.schemas import to_batches
 from kaudit.spark.tasks import prepare_worker
 
@@ -38,76 +39,107 @@ class DiffReader:
         """Return what each task compares. Raises as the local `diff`, and UnreadableInputError."""
         names = dict(map(_named, self.options.compared_as(ReplicaOptions).names))
         planned = plan_diff(self.options.scan_options(), name_replicas(self.options.paths, names))
-        self._require(planned.unreadable)
-        size = task_bytes(planned.bytes, USUAL_BLOCK_BYTES)
-        return [pack(group) for group in grouped(planned.work, size)]
+        return _parts(planned.work, planned.unreadable, self.options)
 
     def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
         """Compare the partitions of a task and yield the rows."""
-        prepare_worker()
-        return to_batches("diff", chain.from_iterable(map(self._rows, unpack(part, list[Task]))))
+        return _in_task("diff", part, self._rows)
 
-    def _rows(self, task: Task) -> Iterator[Row]:
-        compared = compare_task(task, self.options.scan_options(), open_segment)
-        self._require(compared.unreadable)
-        return comparison_rows(() if compared.comparison is None else (compared.comparison,))
-
-    def _require(self, unreadable: Sequence[Unreadable]) -> None:
-        if unreadable and not self.options.allow_incomplete:
-            raise incomplete(unreadable)
+    def _rows(self, work: Sequence[Task]) -> Iterator[Row]:
+        for task in work:
+            compared = compare_task(task, self.options.scan_options(), open_segment)
+            _require(compared.unreadable, self.options)
+            yield from comparison_rows(() if compared.comparison is None else (compared.comparison,))
 
 
-class RecordReader:
-    """Compares records with the local engine, in one task; schemas are read where Spark plans."""
+class DedupReader:
+    """Lists the input, and reads schemas, where Spark plans; a task compares the records of partitions of about a block together."""
 
-    def __init__(self, table: str, options: ReadOptions) -> None:
-        asked = options.compared_as(LedgerOptions)
-        self.options = options
-        self._sides = sides_of(options) if table == "ledger" else None
-        self._repeats, self._ledger = RepeatRequest.of(asked), LedgerRequest.of(asked)
+    def __init__(self, options: ReadOptions) -> None:
+        asked = options.compared_as(RecordOptions)
+        self.options, self._request, self._read_committed = options, RepeatRequest.of(asked), asked.read_committed
 
     def parts(self) -> list[bytes]:
-        """Return the one task."""
-        return [b""]
+        """Return what each task compares. Raises as `plan_repeats`, and UnreadableInputError."""
+        plan = plan_repeats(self.options.scan_options(), self._request)
+        return _parts(plan.compared, plan.layout.unreadable, self.options)
 
-    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is one
-        """Compare and yield the rows."""
-        prepare_worker()
-        return to_batches("dedup", self._duplicates()) if self._sides is None else self._ranges(self._sides)
+    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
+        """Compare the records of each partition of a task and yield the rows."""
+        return _in_task("dedup", part, self._rows)
 
-    def _duplicates(self) -> Iterator[Row]:
-        options, read_committed = self.options, self._ledger.read_committed
-        with repeated_records(options.scan_options(jobs=1), SilentProgress(), self._repeats) as listing:
-            if not options.allow_incomplete:
+    def _rows(self, compared: Sequence[Comparable]) -> Iterator[Row]:
+        asked, plan = self.options.scan_options(jobs=1), RepeatPlan.of_part(compared)
+        with repeated_records(asked, SilentProgress(), self._request, plan=plan) as listing:
+            if not self.options.allow_incomplete:
                 require_complete(listing.scan)
-            yield from duplicate_rows(listing, read_committed=read_committed)
-            if listing.failed and not options.allow_incomplete:
-                raise incomplete(listing.failed)
-
-    def _ranges(self, sides: tuple[Replica, Replica]) -> Iterator[pa.RecordBatch]:
-        asked = self.options.scan_options(jobs=1)
-        with record_ledger(asked, sides, self._ledger, SilentProgress()) as result:
-            yield from to_batches("ledger", ledger_rows(result, self.options))
+            yield from duplicate_rows(listing, read_committed=self._read_committed)
+            _require(listing.failed, self.options)
 
 
-def ledger_rows(result: LedgerResult, options: ReadOptions) -> Iterator[Row]:
-    """Return the ranges that differ, then those that both sides have, then where groups go on in the target.
+class LedgerReader:
+    """Lists both sides, and reads schemas and commits, where Spark plans; a task compares pairs of topics of about a block together."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options, self._sides = options, sides_of(options)
+        self._request = LedgerRequest.of(options.compared_as(LedgerOptions))
+
+    def parts(self) -> list[bytes]:
+        """Return what each task compares. Raises as `plan_ledger`, UsageError for a group without commits, and UnreadableInputError."""
+        plan = plan_ledger(self.options.scan_options(), self._sides, self._request)
+        return _parts(plan.pairings, plan.unreadable, self.options, commits_of(self.options))
+
+    def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
+        """Compare the topics of a task and yield the rows."""
+        return _in_task("ledger", part, self._rows)
+
+    def _rows(self, pairings: Sequence[Pairing], commits: Sequence[GroupOffset]) -> Iterator[Row]:
+        asked, plan = self.options.scan_options(jobs=1), LedgerPlan.of_part(pairings)
+        with record_ledger(asked, self._sides, self._request, SilentProgress(), plan=plan) as result:
+            yield from ledger_rows(result, commits, self.options)
+
+
+def _parts(work: Sequence[Sized], unreadable: Sequence[Unreadable], options: ReadOptions, *same: object) -> list[bytes]:
+    """Return for each task its share of the work, and what is the same for all."""
+    _require(unreadable, options)
+    size = task_bytes(sum(each.bytes for each in work), USUAL_BLOCK_BYTES)
+    return [pickle.dumps((group, *same)) for group in grouped(work, size)]
+
+
+def _in_task(table: str, part: bytes, rows: Callable[..., Iterator[Row]]) -> Iterator[pa.RecordBatch]:
+    prepare_worker()
+    return to_batches(table, rows(*pickle.loads(part)))  # noqa: S301 - what kaudit itself has planned
+
+
+def _require(unreadable: Sequence[Unreadable], options: ReadOptions) -> None:
+    if unreadable and not options.allow_incomplete:
+        raise incomplete(unreadable)
+
+
+def commits_of(options: ReadOptions) -> Sequence[GroupOffset]:
+    """Return what the groups asked for committed last in the source. Raises UsageError for a group without any, and UnreadableInputError."""
+    groups = options.compared_as(LedgerOptions).translate_groups
+    if not groups:
+        return ()
+    commits, unread = commits_of_source(sides_of(options)[0], groups, options.scan_options())
+    if unread and not options.allow_incomplete:
+        raise UnreadableInputError(unread[0])
+    return commits
+
+
+def ledger_rows(result: LedgerResult, commits: Sequence[GroupOffset], options: ReadOptions) -> Iterator[Row]:
+    """Return the ranges that differ, then those that both sides have, then where groups with these commits go on in the target.
 
     Raises:
-        UsageError: a group has no commits.
         UnreadableInputError: something could not be read, and the options do not allow that.
 
     """
     if not options.allow_incomplete:
         require_complete(result.scan)
-    return chain(record_range_rows(result), matched_range_rows(result), _group_rows(result, options))
+    return chain(record_range_rows(result), matched_range_rows(result), _group_rows(result, commits))
 
 
-def _group_rows(result: LedgerResult, options: ReadOptions) -> Iterator[Row]:
-    groups = options.compared_as(LedgerOptions).translate_groups
-    commits, unread = commits_of_source(result, groups, options.scan_options()) if groups else ([], [])
-    if unread and not options.allow_incomplete:
-        raise UnreadableInputError(unread[0])
+def _group_rows(result: LedgerResult, commits: Sequence[GroupOffset]) -> Iterator[Row]:
     for ledger in result.ledgers:
         for each in translated([ledger], commits):
             yield {

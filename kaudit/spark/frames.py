@@ -23,7 +23,7 @@ from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.scanning.comparison_options import LedgerOptions
 from kaudit.scanning.options import ScanOptions, scan_options_of
 from kaudit.source.schemes import open_segment
-from kaudit.spark.comparisons import ledger_rows, sides_of
+from kaudit.spark.comparisons import commits_of, ledger_rows, sides_of
 from kaudit.spark.composition import (
     STEP_ORDER,
     Evidence,
@@ -195,7 +195,7 @@ def diff(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
 
 @_takes(COMPARED["dedup"])
 def dedup(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame":
-    """Return the records that repeat earlier ones of their partition, and ranges of them, as `kaudit dedup` does, in one task.
+    """Return the records that repeat earlier ones of their partition, and ranges of them, as `kaudit dedup` does, partitions in tasks.
 
     `schemas` and `key_schemas`: texts ID=FILE or FILE, read where Spark plans. Raises as `batches` does.
     """
@@ -223,8 +223,9 @@ def ledger(
     read = _read_options(source, {**options, "target": os.fspath(target)}, COMPARED["ledger"])
     request, on = LedgerRequest.of(read.compared_as(LedgerOptions)), SparkRecords(lambda _: nullcontext(spark))
     raise_own_errors()
+    commits = commits_of(read)
     with record_ledger(read.scan_options(), sides_of(read), request, SilentProgress(), on) as result:
-        rows = pa.Table.from_batches(to_batches("ledger", ledger_rows(result, read)), arrow_schema("ledger"))
+        rows = pa.Table.from_batches(to_batches("ledger", ledger_rows(result, commits, read)), arrow_schema("ledger"))
     return frame_of(spark, rows)
 
 

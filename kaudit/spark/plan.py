@@ -35,7 +35,7 @@ class _Work(Protocol):
         """Bytes to read."""
 
 
-_Sized = TypeVar("_Sized", bound=_Work)
+Sized = TypeVar("Sized", bound=_Work)
 _SAVED_BYTES = 8 << 20
 """Loading what is saved of a segment costs at most about as much as reading so many bytes of a log."""
 _MOST_HEADERS = 1000
@@ -329,9 +329,9 @@ def _reads(job: Job, number: int, chosen: Chosen) -> Iterator[SegmentRead]:
         yield SegmentRead(SegmentTask(directory.topic, directory.partition, directory.replica, number, spec), index)
 
 
-def grouped(reads: Iterable[_Sized], size: int) -> Iterator[list[_Sized]]:
+def grouped(reads: Iterable[Sized], size: int) -> Iterator[list[Sized]]:
     """Yield what each task does: as much, in order, as has so many bytes together."""
-    held: list[_Sized] = []
+    held: list[Sized] = []
     filled = 0
     for read in reads:
         if held and filled + read.bytes > size:

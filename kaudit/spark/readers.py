@@ -24,7 +24,7 @@ from kaudit.report.machine.parquet import table_to_ipc
 from kaudit.scanning.plan import find_input
 from kaudit.source.bytes import ByteSource
 from kaudit.source.schemes import open_segment
-from kaudit.spark.comparisons import DiffReader, RecordReader
+from kaudit.spark.comparisons import DedupReader, DiffReader, LedgerReader
 from kaudit.spark.composition import history_rows, incomplete, require_complete
 from kaudit.spark.finding_rows import Stamp
 from kaudit.spark.options import COMPARED, RESULTS, ReadOptions, read_options
@@ -106,16 +106,20 @@ class SegmentReader:
             yield from READERS[self.table](read, self.options)
 
 
-Reader = ResultReader | SegmentReader | DiffReader | RecordReader
+Reader = ResultReader | SegmentReader | DiffReader | DedupReader | LedgerReader
+_COMPARING: Mapping[str, Callable[[ReadOptions], Reader]] = {
+    "diff": DiffReader,
+    "dedup": DedupReader,
+    "ledger": LedgerReader,
+}
 
 
 def reader_of(table: str, given: Mapping[str, Any]) -> Reader:
     """Return what plans and reads a table: batches, runs, records, findings, timelines, producers, diff, dedup or ledger. Raises UsageError."""
     if table in READERS:
         return SegmentReader(table, read_options(given))
-    if table in COMPARED:
-        options = read_options(given, COMPARED[table])
-        return DiffReader(options) if table == "diff" else RecordReader(table, options)
+    if table in _COMPARING:
+        return _COMPARING[table](read_options(given, COMPARED[table]))
     return ResultReader(table, read_options(given, RESULTS))
 
 

@@ -151,8 +151,8 @@ _OTHERS = {
     "timelines": "A row for each entry of a producer's history, in one task as findings.",
     "producers": "A row for each producer id of a partition replica, in one task as findings.",
     "diff": "A row for each replica of each partition, compared with the others.",
-    "dedup": "A row for each record, and each range of them, that repeats earlier ones, found in one task.",
-    "ledger": "A row for each range of records of two inputs, compared in one task; the function of kaudit.spark shares the work.",
+    "dedup": "A row for each record, and each range of them, that repeats earlier ones of its partition.",
+    "ledger": "A row for each range of records of two inputs, topics in tasks; the function of kaudit.spark shares a topic, too.",
 }
 SOURCES: tuple[type[_LogSource], ...] = (
     FindingSource,

@@ -12,8 +12,7 @@ from kaudit.cli.app import run
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
 from kaudit.model.table_columns import DUPLICATE_TABLES
 from kaudit.spark import comparisons
-from kaudit.spark.comparisons import DiffReader
-from kaudit.spark.options import COMPARED, read_options
+from kaudit.spark.readers import reader_of
 from tests.commits import commit_log
 from tests.formats import encoders
 from tests.spark.in_process import load
@@ -53,25 +52,52 @@ def test_partitions_are_compared_in_tasks(tmp_path, monkeypatch):
     shorter = max((brokers[1] / "orders-2").glob("*.log"))
     shorter.write_bytes(shorter.read_bytes()[:-1])
     expected = tables_of(tmp_path / "tables", "diff", *brokers)["comparisons"]
-    parts = {
-        size: DiffReader(read_options({"paths": brokers}, COMPARED["diff"])).parts() for size in sizes(monkeypatch)
-    }
-    assert {size: len(each) for size, each in parts.items()} == {1: 3, 1 << 30: 1}
-    assert rows_of("diff", *brokers) == expected
+    assert in_tasks(monkeypatch, 3, "diff", *brokers) == expected
     assert [row["partition"] for row in expected] == [0, 0, 1, 1, 2, 2]
 
 
-def sizes(monkeypatch):
-    """Let tasks have so many bytes, one after the other."""
-    for size in (1 << 30, 1):
+def in_tasks(monkeypatch, tasks, table, *paths, **options):
+    """Return the rows of so many tasks, each with one part of the work, having seen that one task gives them in any order."""
+    text = {name: str(value) for name, value in options.items()} | {"paths": [*paths]}
+    rows = {}
+    for size, count in ((1 << 30, 1), (1, tasks)):
         monkeypatch.setattr(comparisons, "task_bytes", lambda *_, size=size: size)
-        yield size
+        assert len(reader_of(table, text).parts()) == count
+        rows[count] = rows_of(table, *paths, **options)
+    assert sorted(rows[1], key=repr) == sorted(rows[tasks], key=repr)
+    return rows[tasks]
+
+
+def test_records_of_partitions_are_compared_in_tasks(tmp_path, monkeypatch):
+    for number in range(3):
+        shutil.copytree(REPEATS / "invoices-0", tmp_path / "logs" / f"orders-{number}")
+    tables = tables_of(tmp_path / "tables", "dedup", tmp_path / "logs")
+    rows = in_tasks(monkeypatch, 3, "dedup", tmp_path / "logs")
+    assert_duplicates(rows, tables)
+    assert {row["partition"] for row in rows} == {0, 1, 2}
+
+
+def test_pairs_of_topics_are_compared_in_tasks(tmp_path, monkeypatch):
+    source, target = (shutil.copytree(side, tmp_path / side.name) for side in MIRROR)
+    shutil.copytree(source / "orders-0", source / "payments-0")
+    copy = shutil.copytree(target / "primary.orders-0", target / "primary.payments-0")
+    tables = tables_of(tmp_path / "tables", "diff", "--by", "records", source, target)
+    rows = in_tasks(monkeypatch, 2, "ledger", source, target=target)
+    assert [row for row in rows if row["difference"] != "matched"] == ranges_of(tables)
+    assert {row["source_topic"] for row in rows} == {"orders", "payments"}
+    log = max(copy.glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-1])
+    with pytest.raises(UnreadableInputError, match=r"^primary\.payments-0: has damage"):
+        rows_of("ledger", source, target=target)
 
 
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_dedup_has_the_duplicates_and_ranges_of_the_command(tmp_path, level):
     tables = tables_of(tmp_path, "dedup", "--isolation-level", level, REPEATS)
-    rows = rows_of("dedup", REPEATS, isolation_level=level)
+    assert_duplicates(rows_of("dedup", REPEATS, isolation_level=level), tables)
+
+
+def assert_duplicates(rows, tables):
     for kind, names in DUPLICATE_TABLES.items():
         own = [{name: in_ms(row[name]) for name in names} for row in rows if row["row"] == kind]
         assert own == [{name: row[name] for name in names} for row in tables[kind]] != []

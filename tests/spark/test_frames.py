@@ -209,11 +209,20 @@ def test_a_store_that_is_down_ends_actions_and_streams_in_one_line_soon(spark, t
             assert time.monotonic() - began < 30
 
 
-def test_replicas_are_compared_in_tasks(spark):
-    brokers = [str(Path(f"samples/replicas/b{number}").absolute()) for number in (1, 2, 3)]
-    assert ks.diff(spark, brokers).toArrow().to_pylist() == [
-        row for batch in load("diff", *brokers) for row in batch.to_pylist()
-    ]
+@pytest.mark.parametrize(
+    ("table", "sample", "options"),
+    [
+        ("diff", "replicas/b1,replicas/b2,replicas/b3", {}),
+        ("dedup", "retries", {}),
+        ("ledger", "mirror/source", {"target": "mirror/target"}),
+    ],
+)
+def test_comparisons_are_made_in_tasks(spark, table, sample, options):
+    paths = [str(Path("samples", name).absolute()) for name in sample.split(",")]
+    own = {name: str(Path("samples", value).absolute()) for name, value in options.items()}
+    ks.register(spark)
+    rows = spark.read.format(f"kaudit.{table}").options(paths=",".join(paths), **own).load().toArrow().to_pylist()
+    assert rows == [row for batch in load(table, *paths, **own) for row in batch.to_pylist()] != []
 
 
 @pytest.mark.parametrize("table", ["timelines", "producers"])

@@ -24,6 +24,11 @@ class Pairing(Struct, frozen=True):
     first_number: int
 
     @property
+    def bytes(self) -> int:
+        """Bytes to read."""
+        return sum(each.bytes for side in (self.sources, self.targets) for each in side.values())
+
+    @property
     def numbers(self) -> Mapping[int, int]:
         """The number of each partition that either topic has."""
         return {partition: self.first_number + index for index, partition in enumerate(self.partitions)}
