@@ -2,9 +2,10 @@
 
 import hashlib
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from kaudit.audits.records.reading import STILL_OPEN, ReadPartition, in_hidden
 from kaudit.audits.records.spill import Rows, Spill
 from kaudit.audits.records.stored import StoredBatches
 from kaudit.audits.repeats.ranges import RangeBuilder, Repeat
-from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET, RecordBatchHeader
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Record
@@ -27,7 +27,10 @@ from kaudit.reading.content_rows import read_batch, records_of
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.source.layout import PartitionDirectory
 
-_BATCHES_HELD = 64
+_AT_ONCE, _BYTES_AT_ONCE = 256, 8 << 20
+"""So many records are compared at once, fewer where their batches have so many bytes: to decode one batch costs as much as ten at once."""
+_BatchPlace = tuple[int, int, int]
+"""Segment, position and size of a batch."""
 _HIDDEN = frozenset({"aborted", "open"})
 """Outcomes of transactions that are hidden from read_committed consumers."""
 
@@ -47,17 +50,16 @@ class Unit(Struct, frozen=True):
 
 
 class StoredBatch:
-    """A batch of any magic, decoded. Raises WireError where it cannot be."""
+    """A batch of any magic, decoded; `identities` of its records by offset. Raises WireError where it cannot be decoded."""
 
-    def __init__(self, data: memoryview, reader: IdentityReader) -> None:
+    def __init__(self, data: memoryview, identities: Mapping[int, tuple[int, int]]) -> None:
         current = data[MAGIC_OFFSET] >= CURRENT_MAGIC
         header = RecordBatchHeader._make(_HEADER.unpack_from(data)) if current else None
         self._producer: tuple[int | None, int | None] = (None, None)
         if header is not None and header.producer_id >= 0:
             self._producer = header.producer_id, header.producer_epoch
         self.records: dict[int, Record | LegacyRecord] = {record.offset: record for record in records_of(data)}
-        columns, _ = reader.columns([data])
-        self._identities = dict(zip(columns.offsets.tolist(), map(tuple, columns.identities.tolist()), strict=True))
+        self._identities = identities
 
     def unit(self, offset: int) -> Unit:
         """Return the record at an offset. Raises KeyError where there is none."""
@@ -98,6 +100,11 @@ class _Place(NamedTuple):
     size: int
     outcome: str | None
 
+    @property
+    def batch(self) -> _BatchPlace:
+        """Where its batch lies; of no size where it is no longer there."""
+        return self[1:4]
+
 
 class _Suspect(NamedTuple):
     """A record and an earlier one that it equals, or whose sequence it has.
@@ -121,7 +128,8 @@ class DuplicateReader:
         self._partition = partition
         self._open = open_source
         self._batches = StoredBatches(partition.directory, partition.read.parts, open_source)
-        self._batch = lru_cache(maxsize=_BATCHES_HELD)(self._read)
+        self._decoded: Mapping[_BatchPlace, StoredBatch] = {}
+        """The batches of the records that are compared at once."""
 
     def found(self, *, read_committed: bool) -> Iterator[Duplicate | RepeatedRange]:
         """Yield the duplicates, in offset order, and ranges of them, each after its last duplicate.
@@ -130,11 +138,11 @@ class DuplicateReader:
         """
         partition = self._partition
         ranges = RangeBuilder(partition.reader.identity.text, keys_recur=partition.known_keys > 0)
-        for suspect in heapq.merge(self._equal(), self._of_sequences(), key=lambda suspect: suspect.again.offset):
+        for suspect in self._suspects():
             try:
-                again, earlier = self._stored(suspect.again), self._stored(suspect.earlier)
+                again, earlier = self._decoded[suspect.again.batch], self._decoded[suspect.earlier.batch]
                 duplicate = self._compared(suspect, again, earlier)
-            except (OSError, ValueError, KeyError, WireError):
+            except KeyError:
                 self.unread += 1
                 continue
             if duplicate is None or (read_committed and not duplicate.read_committed):
@@ -152,6 +160,27 @@ class DuplicateReader:
         for found in ranges:
             self.counts.add_range(found)
             yield found
+
+    def _suspects(self) -> Iterator[_Suspect]:
+        """Yield those of both kinds in offset order, each while its batches are decoded."""
+        suspects = heapq.merge(self._equal(), self._of_sequences(), key=lambda suspect: suspect.again.offset)
+        some: list[_Suspect] = []
+        batches: set[_BatchPlace] = set()
+        room = _BYTES_AT_ONCE
+        for suspect in suspects:
+            some.append(suspect)
+            new = {suspect.again.batch, suspect.earlier.batch} - batches
+            batches |= new
+            room -= sum(size for *_, size in new)
+            if len(some) == _AT_ONCE or room <= 0:
+                yield from self._while_decoded(some, batches)
+                some, batches, room = [], set(), _BYTES_AT_ONCE
+        yield from self._while_decoded(some, batches)
+
+    def _while_decoded(self, suspects: list[_Suspect], batches: set[_BatchPlace]) -> Iterator[_Suspect]:
+        before = {place: batch for place, batch in self._decoded.items() if place in batches}
+        self._decoded = before | dict(self._read(sorted(batches - before.keys())))
+        yield from suspects
 
     def _equal(self) -> Iterator[_Suspect]:
         """Yield the records that equal earlier ones, each with that of them which its consumer was given first."""
@@ -237,14 +266,21 @@ class DuplicateReader:
             key_hash=None if unit.key is None else hashlib.sha256(unit.key).hexdigest(),
         )
 
-    def _stored(self, place: _Place) -> StoredBatch:
-        return self._batch(place.segment, place.position, place.size)
-
-    def _read(self, segment: int, position: int, size: int) -> StoredBatch:
-        with closing(self._open(self._partition.directory.segments[segment])) as source:
-            if not size:
-                raise ValueError("its batch is no longer there")
-            return StoredBatch(read_batch(source, position, size), self._partition.reader)
+    def _read(self, places: Sequence[_BatchPlace]) -> Iterator[tuple[_BatchPlace, StoredBatch]]:
+        """Yield the batches at these places; none of what is no longer there, or cannot be read or decoded."""
+        stored: dict[_BatchPlace, memoryview] = {}
+        for segment, within in groupby(places, key=itemgetter(0)):
+            with suppress(OSError), closing(self._open(self._partition.directory.segments[segment])) as source:
+                for place in (place for place in within if place[2]):
+                    with suppress(ValueError):
+                        stored[place] = read_batch(source, *place[1:])
+        columns, undecoded = self._partition.reader.columns(list(stored.values()))
+        ends = np.cumsum(np.bincount(columns.batches, minlength=len(stored))).tolist()
+        identities = list(zip(columns.offsets.tolist(), map(tuple, columns.identities.tolist()), strict=True))
+        for number, (place, data) in enumerate(stored.items()):
+            if number not in undecoded:
+                start = ends[number - 1] if number else 0
+                yield place, StoredBatch(data, dict(identities[start : ends[number]]))
 
 
 def _relation(unit: Unit, first: Unit) -> Relation:

@@ -13,7 +13,9 @@ PRODUCER = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 40}
 
 
 def stored(raw):
-    return StoredBatch(memoryview(raw), IdentityReader(parse_identity("key,value,headers")))
+    columns, _ = IdentityReader(parse_identity("key,value,headers")).columns([raw])
+    identities = map(tuple, columns.identities.tolist())
+    return StoredBatch(memoryview(raw), dict(zip(columns.offsets.tolist(), identities, strict=True)))
 
 
 @pytest.mark.parametrize(("offset", "sequence", "time"), [(100, 40, T), (101, 41, T + 5), (102, 42, T + 7)])
