@@ -3,7 +3,7 @@
 import inspect
 import os
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
@@ -41,6 +41,8 @@ from kaudit.spark.options import (
     COMPARED,
     READING,
     RESULTS,
+    Path,
+    Paths,
     ReadOptions,
     absolute,
     checked_name,
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _registered: "WeakSet[SparkSession]" = WeakSet()
 
 
@@ -205,8 +206,8 @@ def dedup(spark: "SparkSession", paths: Paths, **options: object) -> "DataFrame"
 @_takes(COMPARED["ledger"])
 def ledger(
     spark: "SparkSession",
-    source: "str | os.PathLike[str]",
-    target: "str | os.PathLike[str]",
+    source: Path,
+    target: Path,
     **options: object,
 ) -> "DataFrame":
     """Return the ranges of records that only one of two inputs has, that are there again, and that both have.

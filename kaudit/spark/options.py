@@ -22,6 +22,8 @@ from kaudit.source.uri import Uri, UrlError
 _Compared = TypeVar("_Compared", bound=Struct)
 Time = datetime | str | int
 """A time: without a zone it is UTC; a number is ms since 1970."""
+Path = str | os.PathLike[str]
+Paths = Path | Sequence[Path]
 
 
 class ReadOptions(Struct, frozen=True):
@@ -118,8 +120,13 @@ _TIMES = ("since", "until", "now", "from_time", "to_time")
 
 
 def hint(name: str) -> Any:  # noqa: ANN401 - a type
-    """Return the type of the Python values of an option."""
-    return Time if name in _TIMES else OPTIONS[name]
+    """Return the type of the Python values of an option, by which type checkers know it: kaudit/spark/__init__.pyi."""
+    kind = OPTIONS[name]
+    if name in _TIMES:
+        return Time | None
+    if name in _PATHS:
+        return (Paths if get_origin(kind) is Sequence else Path) | None
+    return (kind | str if hasattr(kind, "__members__") else kind) | None
 
 
 def read_options(given: Mapping[str, Any], known: frozenset[str] = READING) -> ReadOptions:

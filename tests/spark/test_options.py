@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from inspect import signature
 
 import pytest
+from mypy import api
 
 import kaudit.spark as ks
 from kaudit.cli.command_tree import command_tree, commands_of
@@ -15,7 +16,8 @@ from kaudit.scanning.comparison_options import LedgerOptions, ReplicaOptions
 from kaudit.scanning.options import DECLARED
 from kaudit.source.option import declared_fields
 from kaudit.spark import frames
-from kaudit.spark.options import AUDITING, COMPARED, READING, RESULTS, Time, read_options, time_ms
+from kaudit.spark.options import AUDITING, COMPARED, READING, RESULTS, Path, Time, read_options, time_ms
+from tests.spark import stub
 
 
 @pytest.mark.parametrize(("name", "text", "value"), [
@@ -92,8 +94,61 @@ def test_functions_show_the_options_of_their_tables_with_types(name):
         if each.kind is each.KEYWORD_ONLY
     }
     assert keywords.keys() | {"paths", "target"} == tables.get(name, COMPARED.get(name, RESULTS)) | {"paths", "target"}
-    assert keywords.get("since", Time) == Time
-    assert keywords.get("topics", Sequence[str]) == Sequence[str]
+    assert keywords.get("since", Time | None) == Time | None
+    assert keywords.get("topics", Sequence[str] | None) == Sequence[str] | None
+    assert keywords.get("state", Path | None) == Path | None
+
+
+def test_type_checkers_are_given_these_signatures():
+    assert stub.FILE.read_text() == stub.made(), "run: python -m tests.spark.stub"
+
+
+USER = """
+import kaudit.spark as ks
+from datetime import datetime
+from pathlib import Path
+from pyspark.sql import SparkSession
+
+spark: SparkSession
+ks.register(spark)
+rows = ks.batches(spark, "s3://kafka/logs", topics=["orders"], since=datetime(2026, 11, 21), partition_bytes=1 << 20)
+ks.records(spark, [Path("a"), "b"], first_offset=7, pushdown=True)
+runs = ks.runs(rows)
+ks.runs(spark, "logs", depth="headers")
+ks.findings(runs, producer_ids=[7], server_logs=Path("server.log"), now="2026-11-21T00:00:00Z")
+ks.timelines(spark, "logs", state="s3://kafka/state", layout="{topic}/{partition}")
+ks.producers(runs, allow_incomplete=True)
+ks.diff(spark, ["a", "b"], names=["one=a"])
+ks.dedup(spark, "logs", identity="key", isolation_level="read_committed")
+ks.ledger(spark, "a", Path("b"), windows="10m", maps=["a=b"]).groupBy("difference").count()
+ks.read_table(spark, "s3://kafka/tables", "findings")
+"""
+WRONG = {
+    "register(spark, 'batches')": "Too many arguments",
+    "batches(spark, 'logs', topic=['orders'])": "topic",
+    "records(spark, 'logs', first_offset='seven')": "first_offset",
+    "runs(spark, 'logs', pushdown='maybe')": "pushdown",
+    "findings(spark, 'logs', producer_ids=['7'])": "List item 0",
+    "timelines(spark, 'logs', state=7)": "state",
+    "producers(spark, 'logs', since=1.5)": "since",
+    "diff(spark, 'logs', identity='key')": "identity",
+    "dedup(spark, 'logs', windows='10m')": "windows",
+    "ledger(spark, 'a')": "target",
+    "read_table(spark, 'url')": "table",
+}  # fmt: skip
+"""A wrong call of each function, and what mypy's line about it names."""
+
+
+def test_mypy_accepts_what_users_may_write_and_names_what_they_may_not(tmp_path):
+    assert {call.partition("(")[0] for call in WRONG} == set(ks.__all__)
+    program = tmp_path / "program.py"
+    program.write_text(USER + "".join(f"ks.{call}\n" for call in WRONG))
+    said, _, code = api.run([str(program), "--strict", "--no-error-summary", "--hide-error-context"])
+    lines = [line for line in said.splitlines() if ": error:" in line]
+    first = USER.count("\n") + 1
+    assert [line.split(":")[1] for line in lines] == [str(first + number) for number in range(len(WRONG))], said
+    assert [named for named, line in zip(WRONG.values(), lines, strict=True) if named not in line] == []
+    assert code == 1
 
 
 def test_every_option_of_an_audit_is_passed_on(tmp_path):
