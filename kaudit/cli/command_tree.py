@@ -55,8 +55,6 @@ _SHARED_HEADINGS = (
 """Headings that several commands have, in the order of --help."""
 _FEW_OPTIONS = 8
 """Up to this many options --help needs no list of the most used ones."""
-_LINES_BEFORE_EXAMPLES = 2
-"""The mark that keeps lines as they are, and the heading."""
 _NAMES_WIDTH = 24
 """Longer names of options stand on a line of their own."""
 
@@ -159,10 +157,10 @@ class GroupedCommand(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002
         """Write the other examples like a section."""
         shown = {example for _, example in most_used(self)}
-        lines = [line for line in inspect.cleandoc(self.epilog or "").splitlines() if line.strip() not in shown]
-        if len(lines) > _LINES_BEFORE_EXAMPLES:
-            formatter.write_paragraph()
-            formatter.write_text("\n".join(lines))
+        lines = [line for line in examples_of(self) if line not in shown]
+        if lines:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"{'':{formatter.current_indent}}{line}\n" for line in lines))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Write the arguments, then the options, all in the same two columns."""
@@ -192,8 +190,7 @@ def commands_of(name: str, command: object) -> Iterator[tuple[str, TyperCommand]
 
 def examples_of(command: TyperCommand) -> list[str]:
     """Return the command lines that --help shows as examples."""
-    lines = [line.strip() for line in (command.epilog or "").replace("\b", "").strip().splitlines()]
-    return [line for line in lines if line != "Examples:"]
+    return inspect.cleandoc(command.epilog or "").splitlines()
 
 
 def most_used(command: TyperCommand) -> list[tuple[TyperOption, str]]:

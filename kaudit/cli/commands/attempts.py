@@ -9,8 +9,7 @@ from kaudit.cli.option_groups import Takes, with_option_groups
 from kaudit.cli.options import CONNECTION, PARTITIONS, PROGRAM_LOGS, Paths, Quiet, Redaction, VersionOption
 from kaudit.scanning.options import ScanOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit attempts --server-log server.log --topic orders /data/kafka
   kaudit attempts --server-log server.log -o attempts.jsonl /data/kafka
   kaudit attempts server.log

@@ -17,11 +17,16 @@ Examples:
   kaudit scan --baseline kaudit-baseline.json /var/lib/kafka/data
 """
 
-_CREATED = """\b
-Examples:
+_CREATED = """
   kaudit baseline create --reason "before the upgrade" /var/lib/kafka/data
   kaudit baseline create --expires 2026-12-31 /var/lib/kafka/data
   kaudit baseline create --baseline known.json scan.json
+"""
+
+_PRUNED = """
+  kaudit baseline prune --baseline known.json scan.json
+  kaudit baseline prune --select KA1 /var/lib/kafka/data
+  kaudit baseline prune --broker-version 2.8.2 /var/lib/kafka/data
 """
 
 _Inputs = Annotated[
@@ -84,7 +89,7 @@ def update(context: typer.Context, paths: _Inputs, *, entries: NewEntries, audit
     return on_demand("baselines", "run_update")(settings_of(context), paths, entries, audit)
 
 
-@app.command(short_help="Remove what is no longer found.")
+@app.command(short_help="Remove what is no longer found.", epilog=_PRUNED)
 @with_option_groups
 def prune(context: typer.Context, paths: _Inputs, *, audit: BaselineAudit) -> int:
     """Remove entries whose findings are no longer there; entries that this audit does not cover stay."""

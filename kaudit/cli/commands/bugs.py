@@ -12,7 +12,9 @@ from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionO
 app = typer.Typer()
 
 
-@app.command()
+@app.command(
+    epilog="kaudit bugs --affects 2.8.1\nkaudit bugs --client librdkafka --affects 1.8.2\nkaudit bugs --output-format json"
+)
 @with_option_groups
 def bugs(
     *,

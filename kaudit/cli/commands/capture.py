@@ -9,8 +9,7 @@ from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
 from kaudit.cli.options import CONNECTION, Quiet, RedactSecret, TextFormat, TextOrJson, Verbose, VersionOption
 from kaudit.scanning.options import ScanOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit capture -o orders kafka://broker1:9092/orders && kaudit scan orders
   kaudit capture --command-config client.properties -o evidence \\
       kafka://broker1:9093/orders kafka://broker1:9093/__transaction_state

@@ -9,7 +9,7 @@ from kaudit.cli.options import TerminalOptions, TextFormat, TextOrJson, VersionO
 app = typer.Typer()
 
 
-@app.command()
+@app.command(epilog="kaudit checks --output-format json")
 @with_option_groups
 def checks(
     *,

@@ -28,7 +28,7 @@ def _group() -> None:
     """Show the configuration."""
 
 
-@app.command(short_help="Show every setting with its origin.")
+@app.command(short_help="Show every setting with its origin.", epilog="kaudit config show --output-format json")
 @with_option_groups
 def show(
     context: typer.Context,

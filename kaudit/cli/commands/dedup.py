@@ -9,8 +9,7 @@ from kaudit.cli.options import Compared, DisplayOptions, OptionalPaths, RowOutpu
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.comparison_options import RecordOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit dedup /var/lib/kafka/data
   kaudit dedup --isolation-level read_committed orders-3
   kaudit dedup --identity key,value:order.version orders-3

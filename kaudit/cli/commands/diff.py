@@ -11,8 +11,7 @@ from kaudit.cli.options import AuditOptions, Compared, TableOutput
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.comparison_options import LedgerOptions, ReplicaOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit diff /backup/broker1 /backup/broker2 /backup/broker3
   kaudit diff --topic orders /backup/broker1 /backup/broker2
   kaudit diff --name old=/mnt/b1 --name new=/mnt/b2 /mnt/b1 /mnt/b2

@@ -18,10 +18,12 @@ def complete_codes_and_bugs(incomplete: str) -> list[tuple[str, str]]:
 app = typer.Typer()
 
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit explain KA102
   kaudit explain OUT_OF_ORDER_SEQUENCE_NUMBER
+  kaudit explain --broker-version 2.0.1
+  kaudit explain --output-format json KA102
+  kaudit explain --redact - < server.log
   tail -50 server.log | kaudit explain -
 """
 

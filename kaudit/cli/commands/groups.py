@@ -9,8 +9,7 @@ from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.options import Compared, DisplayOptions, EngineOptions, OptionalPaths, RowOutput, inputs_of
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit groups /var/lib/kafka/data
   kaudit groups --group billing /var/lib/kafka/data
   kaudit groups --topic orders /var/lib/kafka/data

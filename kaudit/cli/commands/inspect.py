@@ -9,8 +9,7 @@ from kaudit.cli.option_groups import OptionGroup, Takes, with_option_groups
 from kaudit.cli.options import CONNECTION, PRODUCERS, RowOutput, TerminalOptions, VersionOption
 from kaudit.scanning.options import ScanOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit inspect /var/lib/kafka/data/orders-3
   kaudit inspect --records --around 1200 orders-3/00000000000000001000.log
   kaudit inspect --at 16297 orders-3/00000000000000001000.log

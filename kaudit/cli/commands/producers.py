@@ -11,8 +11,7 @@ from kaudit.cli.settings import settings_of
 from kaudit.listings.query import SortKey
 from kaudit.scanning.options import ScanOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit producers --summary /var/lib/kafka/data
   kaudit producers --sort batches --limit 20 /var/lib/kafka/data
   kaudit producers --live kafka://broker1:9092/orders

@@ -10,8 +10,7 @@ from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
 from kaudit.cli.options import OutputOptions, Redaction, VersionOption
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit replay attempts.jsonl
   kaudit replay --broker-version 2.0.1 --explain 17 attempts.jsonl
   kaudit replay --output-format html:replay.html attempts.jsonl

@@ -9,8 +9,7 @@ from kaudit.cli.option_groups import OptionGroup, with_option_groups
 from kaudit.cli.options import DisplayOptions, FindingOptions, TableOutput
 from kaudit.cli.settings import settings_of
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit report scan.json
   kaudit report --output-format sarif scan.json
   kaudit report --baseline known.json scan.json

@@ -10,8 +10,7 @@ from kaudit.cli.options import AUDITED, AuditOptions, PathsOrLogs, TableOutput, 
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit scan /var/lib/kafka/data
   kaudit scan --topic orders /disk1/kafka /disk2/kafka
   kaudit scan --since 2026-11-21T06:00Z /var/lib/kafka/data

@@ -10,8 +10,7 @@ from kaudit.cli.loading import on_demand
 from kaudit.cli.option_groups import OptionGroup, with_option_groups
 from kaudit.cli.options import Quiet, TerminalOptions, VersionOption
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit simulate --list
   kaudit simulate six-in-flight
   kaudit simulate acks1-leader-dies -o run && kaudit scan run/broker-2

@@ -14,7 +14,7 @@ from kaudit.errors import UsageError
 app = typer.Typer()
 
 
-@app.command("spark-bundle")
+@app.command("spark-bundle", epilog="kaudit spark-bundle -o kaudit-env.tar.gz")
 def spark_bundle(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the archive goes, e.g. kaudit-env.tar.gz.")

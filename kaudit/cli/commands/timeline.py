@@ -7,8 +7,7 @@ from kaudit.cli.option_groups import with_option_groups
 from kaudit.cli.options import AuditOptions, PathsOrLogs, inputs_of
 from kaudit.cli.settings import settings_of
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit timeline --producer-id 42 /var/lib/kafka/data
   kaudit timeline --topic orders --partition 3 /var/lib/kafka/data
   kaudit timeline --output-format jsonl /var/lib/kafka/data

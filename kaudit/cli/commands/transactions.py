@@ -11,8 +11,7 @@ from kaudit.cli.options import LISTED, PRODUCERS, DisplayOptions, EngineOptions,
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit transactions /var/lib/kafka/data
   kaudit transactions --group billing --limit 50 /var/lib/kafka/data
   kaudit transactions --transactional-id billing-1 broker-1 broker-2

@@ -10,8 +10,7 @@ from kaudit.cli.options import WATCHED, DisplayOptions, Paths, WatchedFindings, 
 from kaudit.cli.settings import settings_of
 from kaudit.scanning.options import ScanOptions
 
-_EXAMPLES = """\b
-Examples:
+_EXAMPLES = """
   kaudit watch /var/lib/kafka/data
   kaudit watch --state /var/lib/kaudit/state /data/kafka
   kaudit watch --metrics-port 9308 /data/kafka
