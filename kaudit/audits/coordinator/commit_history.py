@@ -191,8 +191,9 @@ class CommitHistory(Struct):
         """Yield the offsets that did not only go forward."""
         for (group, topic, partition), known in self._offsets.items():
             if known.sums:
-                found = known.steps, known.sums, known.alternating, known.commits
-                yield CommittedSteps(group, topic, partition, *found)
+                # what was corrected at once was one writer's, however often
+                alternating = known.alternating and any(kind in known.sums for kind in _SAWTOOTH)
+                yield CommittedSteps(group, topic, partition, known.steps, known.sums, alternating, known.commits)
 
     def newest(self) -> Iterator[NewestCommit]:
         """Yield the newest commit of each group and partition that has not been removed."""

@@ -201,3 +201,10 @@ def test_what_was_given_again_is_bounded_by_what_commits_prove(tmp_path, log, ex
 
 def test_where_the_log_began_at_the_time_is_not_known_once_records_were_removed(tmp_path):
     assert given_again(stable(100, 200, 40, 100, 300), tmp_path, start=30) == [160, None]
+
+
+def test_commits_that_are_late_after_each_move_of_the_coordinator_are_of_one_writer(tmp_path):
+    log = GroupLog().members("g", 1, "a").commit("g", 50)
+    for _ in range(3):
+        log.moved().commit("g", 20, 50)
+    assert shown(log, tmp_path) == [("KA900", "note", 3)]
