@@ -5,7 +5,6 @@ task -> ids of incidents -> by topic partition: rows. Between the steps rows are
 in the order of findings. Every step takes rows sorted by STEP_ORDER.
 """
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
@@ -17,7 +16,6 @@ from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.checks.doubled import About, without_doubled
-from kaudit.checks.incident_groups import partition_incidents
 from kaudit.errors import UnreadableInputError
 from kaudit.listings.producer_histories import PartitionHistory
 from kaudit.listings.timeline import by_replica
@@ -25,11 +23,10 @@ from kaudit.model.finding import Finding
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
-from kaudit.reading.shuffle_codec import unpack
 from kaudit.reading.unread_segments import Failure
 from kaudit.report.machine.tables import producer_table_rows, timeline_table_rows
 from kaudit.scanning.audit import Audit
-from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext
+from kaudit.scanning.findings import CrossPartitionEvidence
 from kaudit.scanning.result_parts import ResultWithoutFindings, ScanFindings
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.layout import Unreadable
@@ -37,7 +34,7 @@ from kaudit.source.schemes import open_segment
 from kaudit.spark.finding_rows import Stamp
 from kaudit.spark.plan import KnownInput
 from kaudit.spark.schemas import to_batches
-from kaudit.spark.task_findings import AllCounts, FindingCounts, FindingsInTasks, Found, TopicPartition
+from kaudit.spark.task_findings import AllCounts, FindingCounts, FindingsInTasks, Found, TopicPartition, scan_wide
 from kaudit.spark.tasks import (
     EVIDENCE,
     FINDINGS,
@@ -47,13 +44,12 @@ from kaudit.spark.tasks import (
     PLANNED,
     RESULT,
     SCAN_WIDE,
-    STEPS,
     WHOLE,
     Batches,
     prepare_worker,
-    row,
     shards_of,
     step,
+    unpacked,
 )
 
 STEP_ORDER = ("shard", "job_index", "kind")
@@ -64,34 +60,23 @@ class Joined(Struct, frozen=True):
     """What all topic partitions show: ids of incidents that span several, by job and group, and the lines their findings show."""
 
     across: Mapping[int, Mapping[int, str]]
-    lines: Sequence[tuple[About, Severity]] | None
+    lines: Mapping[About, Severity] | None
     """None where no logs of brokers and clients were read."""
 
     def findings(self, job_index: int, found: Found) -> Sequence[Finding]:
         """Return the findings of a topic partition, as they are reported."""
         given = found.given(self.across.get(job_index, {}))
-        return given if self.lines is None else without_doubled(given, dict(self.lines))
-
-
-class Judged(Struct, frozen=True):
-    """The result of the scan, and what its findings say of all of it."""
-
-    result: ResultWithoutFindings
-    found: ScanFindings
-
-
-class ShardEvidence(Struct, frozen=True):
-    """What the findings of a shard's topic partitions need from all others, by job index."""
-
-    context: ScanContext
-    others: Mapping[int, CrossPartitionEvidence]
-    newest: Profile
+        return given if self.lines is None else without_doubled(given, self.lines)
 
 
 class Evidence(Struct, frozen=True):
-    """Finds out what only all partitions together show; `shards` is the number of those of topic partitions."""
+    """Finds out what only all partitions together show; `shards` is the number of those of topic partitions.
+
+    `kept`: the type of what is kept of each replica.
+    """
 
     shards: int
+    kept: Any = None
 
     def __call__(self, rows: Batches) -> Batches:
         """Take the plan and the outlines, which come to one task, and yield what each shard needs; other rows stay as they are."""
@@ -101,10 +86,9 @@ class Evidence(Struct, frozen=True):
             about_all = pc.equal(batch.column("shard"), SCAN_WIDE)
             for cells in batch.filter(about_all).to_pylist():
                 if cells["kind"] == PLANNED:
-                    known.append(pickle.loads(cells["data"]))  # noqa: S301 - what kaudit's own task has made
+                    known.append(unpacked(cells["data"]))
                 else:
-                    left_out = cells["kind"] == LEFT_OUT
-                    outlines[cells["job_index"]] = None if left_out else unpack(cells["data"], PartitionAudit)
+                    outlines[cells["job_index"]] = None if cells["kind"] == LEFT_OUT else unpacked(cells["data"])
             others = batch.filter(pc.invert(about_all))
             if others.num_rows:
                 yield others
@@ -130,26 +114,25 @@ class Evidence(Struct, frozen=True):
         by_shard: dict[int, dict[int, CrossPartitionEvidence]] = {}
         for number, evidence in zip(chosen, cross.others, strict=True):
             by_shard.setdefault(where[number], {})[number] = evidence
-        newest = newest_profile(cross.stated)
         for shard, others in by_shard.items():
-            of_shard = ShardEvidence(cross.context, others, newest)
-            yield row(STEPS, shard, WHOLE, EVIDENCE, pickle.dumps(of_shard))
+            in_tasks = FindingsInTasks(cross.context, others, newest_profile(cross.stated), open_segment, self.kept)
+            yield step(shard, WHOLE, EVIDENCE, in_tasks)
         yield step(SCAN_WIDE, WHOLE, RESULT, audit.without_findings(cross))
-        incidents = partition_incidents(cross.findings)
-        counts = FindingCounts.of(
-            "", cross.findings, incidents, known.options.producer_ids, outside=cross.outside, shard=SCAN_WIDE
-        )
-        yield step(SCAN_WIDE, WHOLE, GROUPS, counts)
-        yield step(SCAN_WIDE, WHOLE, FINDINGS, Found.of(cross.findings, incidents))
+        yield from _found(SCAN_WIDE, scan_wide(cross))
 
 
-def _topic_partitions(shard: Iterator[pa.RecordBatch], kept: Any) -> Iterator[tuple[TopicPartition, Profile]]:  # noqa: ANN401 - a type
-    """Yield the topic partitions of a shard's rows: its evidence, then audits by job index."""
+def _found(shard: int, partition: TopicPartition) -> Batches:
+    """Yield the findings of a topic partition, and for one task what incidents of several partitions need."""
+    yield step(SCAN_WIDE, partition.job_index, GROUPS, (shard, partition.counts()))
+    yield step(shard, partition.job_index, FINDINGS, partition.reported())
+
+
+def _topic_partitions(shard: Iterator[pa.RecordBatch]) -> Iterator[tuple[TopicPartition, Profile]]:
+    """Yield the topic partitions of a shard's rows: what they need of all others, then audits by job index."""
     first = next(shard)
-    evidence: ShardEvidence = pickle.loads(first.column("data")[0].as_py())  # noqa: S301 - what kaudit's own task has made
-    in_tasks = FindingsInTasks(evidence.context, evidence.others, open_segment, kept)
+    in_tasks: FindingsInTasks = unpacked(first.column("data")[0].as_py())
     for made in in_tasks.topic_partitions(chain([first.slice(1)], shard)):
-        yield made, evidence.newest
+        yield made, in_tasks.newest
 
 
 def _by_shard(rows: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
@@ -168,19 +151,14 @@ def _by_shard(rows: Batches) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
 
 
 def make_findings(rows: Batches) -> Batches:
-    """Yield the findings of each topic partition, and for one task what incidents of several partitions need."""
+    """Yield what is found in each topic partition; rows about all of them stay as they are."""
     prepare_worker()
     for shard, own in _by_shard(rows):
         if shard == SCAN_WIDE:
             yield from own
             continue
-        for made, _ in _topic_partitions(own, None):
-            topic = made.replicas[0].directory.topic
-            counts = FindingCounts.of(
-                topic, made.found, made.incidents, made.asked, failed=made.failed, outside=made.outside, shard=shard
-            )
-            yield step(SCAN_WIDE, made.job_index, GROUPS, counts)
-            yield step(shard, made.job_index, FINDINGS, Found.of(made.found, made.incidents, made.left_out()))
+        for made, _ in _topic_partitions(own):
+            yield from _found(shard, made)
 
 
 def join_incidents(rows: Batches) -> Batches:
@@ -190,30 +168,30 @@ def join_incidents(rows: Batches) -> Batches:
             yield from own
             continue
         results: list[ResultWithoutFindings] = []
-        counts: dict[int, FindingCounts] = {}
+        counts: dict[int, tuple[int, FindingCounts]] = {}
         for batch in own:
             for cells in batch.to_pylist():
                 if cells["kind"] == GROUPS:
-                    counts[cells["job_index"]] = unpack(cells["data"], FindingCounts)
+                    counts[cells["job_index"]] = unpacked(cells["data"])
                 elif cells["kind"] == RESULT:
-                    results.append(unpack(cells["data"], ResultWithoutFindings))
+                    results.append(unpacked(cells["data"]))
             yield batch.filter(pc.equal(batch.column("kind"), FINDINGS))
         for result in results:
-            yield from _joined(result, AllCounts(dict(sorted(counts.items()))))
+            yield from _joined(result, dict(sorted(counts.items())))
 
 
-def _joined(result: ResultWithoutFindings, counts: AllCounts) -> Batches:
-    every, ids = counts.partitions, counts.incident_ids()
-    across: dict[int, dict[int, dict[int, str]]] = {own.shard: {} for own in every.values()}
-    for job_index, groups in ids.items():
-        across[every[job_index].shard][job_index] = groups
+def _joined(result: ResultWithoutFindings, found: Mapping[int, tuple[int, FindingCounts]]) -> Batches:
+    counts = AllCounts({job_index: own for job_index, (_, own) in found.items()})
+    across: dict[int, dict[int, dict[int, str]]] = {shard: {} for shard, _ in found.values()}
+    for job_index, ids in counts.incident_ids().items():
+        across[found[job_index][0]][job_index] = ids
     lines: dict[About, Severity] = {}
-    for about, severity in (line for own in every.values() for line in own.lines):
+    for about, severity in (line for own in counts.partitions.values() for line in own.lines):
         lines[about] = max(lines.get(about, severity), severity)
-    shown = None if result.result.log_events is None else list(lines.items())
+    shown = None if result.result.log_events is None else lines
     for shard, own_ids in across.items():
         yield step(shard, WHOLE, INCIDENTS, Joined(own_ids, shown))
-    yield step(SCAN_WIDE, WHOLE, RESULT, Judged(result, counts.of_scan()))
+    yield step(SCAN_WIDE, WHOLE, RESULT, (result, counts.of_scan()))
 
 
 class FindingRows(Struct, frozen=True):
@@ -229,13 +207,12 @@ class FindingRows(Struct, frozen=True):
             joined = Joined({}, None)
             for cells in (cells for batch in own for cells in batch.to_pylist()):
                 if cells["kind"] == INCIDENTS:
-                    joined = unpack(cells["data"], Joined)
+                    joined = unpacked(cells["data"])
                 elif cells["kind"] == FINDINGS:
-                    found = joined.findings(cells["job_index"], unpack(cells["data"], Found))
-                    yield from self.stamp.rows(found)
+                    yield from self.stamp.rows(joined.findings(cells["job_index"], unpacked(cells["data"])))
                 elif not self.allow_incomplete:
-                    judged = unpack(cells["data"], Judged)
-                    require_complete(judged.result.with_findings(judged.found))
+                    result, found = unpacked(cells["data"])
+                    require_complete(result.with_findings(found))
 
 
 class Histories(Struct, frozen=True):
@@ -249,17 +226,17 @@ class Histories(Struct, frozen=True):
         prepare_worker()
         for shard, own in _by_shard(rows):
             if shard != SCAN_WIDE:
-                for made, newest in _topic_partitions(own, PartitionHistory):
+                for made, newest in _topic_partitions(own):
                     if made.failed and not self.allow_incomplete:
                         raise incomplete(made.failed)
                     yield from self._rows(made, newest)
             elif not self.allow_incomplete:
                 for cells in (cells for batch in own for cells in batch.to_pylist() if cells["kind"] == RESULT):
-                    result = unpack(cells["data"], ResultWithoutFindings)
+                    result = unpacked(cells["data"])
                     require_complete(result.with_findings(ScanFindings((), result.options.producer_ids)))
 
     def _rows(self, made: TopicPartition, newest: Profile) -> Batches:
-        findings = by_replica(Found.of(made.found, made.incidents, made.left_out()).given())
+        findings = by_replica(made.reported().findings)
         for history in made.kept:
             yield from history_rows(self.table, history, findings.get(history.key, ()), newest=newest)
 
@@ -276,15 +253,16 @@ def history_rows(
 def scan_result(rows: Iterable[pa.RecordBatch]) -> ScanResult:
     """Return the result of the scan, from all rows of `join_incidents`, by shard and job index."""
     held = [cells for batch in rows for cells in batch.to_pylist()]
-    (judged,) = (unpack(cells["data"], Judged) for cells in held if cells["kind"] == RESULT)
-    joined = {cells["shard"]: unpack(cells["data"], Joined) for cells in held if cells["kind"] == INCIDENTS}
+    ((result, found),) = (unpacked(cells["data"]) for cells in held if cells["kind"] == RESULT)
+    joined = {cells["shard"]: unpacked(cells["data"]) for cells in held if cells["kind"] == INCIDENTS}
     findings = [
         finding
         for cells in held
         if cells["kind"] == FINDINGS
-        for finding in joined[cells["shard"]].findings(cells["job_index"], unpack(cells["data"], Found))
+        for finding in joined[cells["shard"]].findings(cells["job_index"], unpacked(cells["data"]))
     ]
-    return judged.result.with_findings(replace(judged.found, findings=findings))
+    whole: ScanResult = result.with_findings(replace(found, findings=findings))
+    return whole
 
 
 def require_complete(result: ScanResult) -> ScanResult:

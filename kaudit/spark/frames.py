@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import pickle
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -58,7 +57,7 @@ from kaudit.spark.rows import NEEDED, batches_to_runs
 from kaudit.spark.schemas import arrow_schema, raise_own_errors, spark_schema, to_batches
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.table_target import table_schema
-from kaudit.spark.tasks import PLANNED, SCAN_WIDE, STEPS, WHOLE, ArrowMap, Batches, row
+from kaudit.spark.tasks import PLANNED, SCAN_WIDE, STEPS, WHOLE, ArrowMap, Batches, packed, row, step, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -300,7 +299,7 @@ def _with_evidence(
     if paths is not None:
         read = _read_options(paths, options, RESULTS)
         asked = read.scan_options(since=read.since, until=read.until)
-        return _evidence_of(_replayed(cast("SparkSession", source), asked, keeps)), read.allow_incomplete
+        return _evidence_of(_replayed(cast("SparkSession", source), asked, keeps), keeps.kind), read.allow_incomplete
     runs = cast("DataFrame", source)
     audit = {checked_name(name, AUDITING): value for name, value in options.items() if value is not None}
     allow_incomplete = bool(audit.pop("allow_incomplete", False))
@@ -308,11 +307,11 @@ def _with_evidence(
     origins = pa.Table.from_batches([origin_row(_origin_of(runs))])
     tasks = _parallelism(runs.sparkSession) * TASKS_PER_CORE
     rows = replayed_rows(runs, frame_of(runs.sparkSession, origins), audit, keeps, tasks)
-    return _evidence_of(_Steps(rows, tasks)), allow_incomplete
+    return _evidence_of(_Steps(rows, tasks), keeps.kind), allow_incomplete
 
 
-def _evidence_of(replayed: _Steps) -> _Steps:
-    return replayed.mapped(Evidence(replayed.shards))
+def _evidence_of(replayed: _Steps, kept: object = None) -> _Steps:
+    return replayed.mapped(Evidence(replayed.shards, kept))
 
 
 def _joined(known: _Steps) -> "DataFrame":
@@ -324,7 +323,7 @@ def _replayed(spark: "SparkSession", asked: ScanOptions, keeps: Rows) -> _Steps:
     """List the input, and describe the rows of STEPS of its partitions, as the command line reads and replays them."""
     planned = _on_cluster(spark, partial(_planned, asked, resumes=keeps is NO_ROWS))
     plan = planned.share(_parallelism(spark))
-    known = frame_of(spark, pa.Table.from_batches([row(STEPS, SCAN_WIDE, WHOLE, PLANNED, pickle.dumps(planned.known))]))
+    known = frame_of(spark, pa.Table.from_batches([step(SCAN_WIDE, WHOLE, PLANNED, planned.known)]))
     return _Steps(replayed_on(spark, plan, keeps, retries(spark)).unionByName(known), plan.shuffle_partitions)
 
 
@@ -344,13 +343,13 @@ def _on_cluster(spark: "SparkSession", ask: Callable[[], AuditPlan]) -> AuditPla
         return ask()
     question = frame_of(spark, pa.table({"number": pa.array([0], pa.int32())}))
     (answer,) = arrow_table(question.mapInArrow(partial(_answer, ask=ask), "answer binary"))["answer"].to_pylist()
-    planned: AuditPlan = pickle.loads(answer)  # noqa: S301 - what kaudit's own task has made
+    planned: AuditPlan = unpacked(answer)
     return planned
 
 
 def _answer(rows: Batches, ask: Callable[[], AuditPlan]) -> Batches:
     for _ in rows:
-        yield row("answer binary", pickle.dumps(ask()))
+        yield row("answer binary", packed(ask()))
 
 
 def _parallelism(spark: "SparkSession") -> int:

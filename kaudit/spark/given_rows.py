@@ -5,7 +5,6 @@ among the rows meet the partitions of that list: by topic and partition, and the
 """
 
 import json
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -42,6 +41,7 @@ from kaudit.spark.tasks import (
     PartitionHeader,
     Replayed,
     arrow_schema,
+    packed,
     prepare_worker,
     row,
     shards_of,
@@ -104,7 +104,7 @@ def plan_origins(rows: Batches, audit: Mapping[str, Any], shards: int) -> Batche
         return
     read = merged([read_options(json.loads(text)) for text in sorted(origins)])
     plan = listed_input(read.scan_options(**audit)).planned(everything=True)
-    yield row(GIVEN, *_NOWHERE, PLAN, "", -1, 0, pickle.dumps(plan.known))
+    yield row(GIVEN, *_NOWHERE, PLAN, "", -1, 0, packed(plan.known))
     where = shards_of(plan.known.layout.partitions, shards)
     for number, (job, shard) in enumerate(zip(plan.jobs, where, strict=True)):
         place = job.directory

@@ -20,11 +20,10 @@ from kaudit.engines.progress import Progress
 from kaudit.errors import UnreadableInputError
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import ChunkRows, Outcome
-from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.source.layout import SegmentFile
 from kaudit.source.schemes import open_segment
 from kaudit.spark.releases import arrow_table, frame_of
-from kaudit.spark.tasks import ANSWERS, answering
+from kaudit.spark.tasks import ANSWERS, answering, packed, unpacked
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
@@ -84,22 +83,21 @@ def ask_tasks(
     description: str,
     questions: Sequence[_Question],
     answer: Callable[[_Question], _Answer],
-    kinds: tuple[type[_Question], type[_Answer]],
 ) -> list[_Answer]:
-    """Return the answers to the questions, in their order, each given in a task; `kinds` are the types of both."""
+    """Return the answers to the questions, in their order, each given in a task."""
     if not questions:
         return []
     table = pa.table(
         {
             "number": pa.array(range(len(questions)), pa.int64()),
-            "question": pa.array(map(pack, questions), pa.binary()),
+            "question": pa.array(map(packed, questions), pa.binary()),
         }
     )
     tasks = max(min(len(questions), 2 * spark.sparkContext.defaultParallelism), 1)
     asked = frame_of(spark, table).repartition(tasks) if tasks > 1 else frame_of(spark, table).coalesce(1)
-    answers = collected(spark, description, asked.mapInArrow(partial(answering, answer=answer, kind=kinds[0]), ANSWERS))
+    answers = collected(spark, description, asked.mapInArrow(partial(answering, answer=answer), ANSWERS))
     found = dict(zip(answers["number"].to_pylist(), answers["answer"], strict=True))
-    return [unpack(found[number].as_py(), kinds[1]) for number in range(len(questions))]
+    return [unpacked(found[number].as_py()) for number in range(len(questions))]
 
 
 def why_not_opened(segment: SegmentFile, open_source: OpenSource) -> str:
@@ -122,7 +120,7 @@ def require_readable(spark: "SparkSession", newest: Mapping[str, SegmentFile]) -
         return
     try_to_open = partial(why_not_opened, open_source=from_here())
     what = "kaudit: can the workers read the input?"
-    reasons = ask_tasks(spark, what, list(newest.values()), try_to_open, (SegmentFile, str))
+    reasons = ask_tasks(spark, what, list(newest.values()), try_to_open)
     refused = {segment.path: reason for segment, reason in zip(newest.values(), reasons, strict=True) if reason}
     for segment in newest.values():
         if segment.path in refused and _opens_here(segment):

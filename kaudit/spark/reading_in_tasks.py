@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from types import GenericAlias
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -11,8 +10,6 @@ from numpy.typing import NDArray
 
 from kaudit.audits.coordinator.transaction_state_reader import (
     CoordinatorReader,
-    DecisionHistory,
-    ExpiredIds,
     coordinator_of,
     names_of,
 )
@@ -27,7 +24,6 @@ from kaudit.scanning.group_log_reading import read_group_log
 from kaudit.scanning.group_logs import GroupLog, GroupLogQuestion
 from kaudit.scanning.versions import METADATA_VERSION, TRANSACTION_VERSION, feature_levels
 from kaudit.source.layout import PartitionDirectory, Unreadable
-from kaudit.source.schemes import open_segment
 from kaudit.spark.jobs import ask_tasks, from_here
 from kaudit.spark.plan import SparkPlan
 from kaudit.spark.releases import by_number, work_frame
@@ -62,52 +58,37 @@ class ReadingInTasks(Struct, frozen=True):
         wanted: Collection[int],
     ) -> tuple[CoordinatorReader, CoordinatorView]:
         """Read what partitions of __transaction_state say of these producer ids."""
+        question = list(directories), frozenset(wanted)
         read = partial(_read_coordinator, open_source=from_here())
-        what = "kaudit: read __transaction_state"
-        kinds = tuple[Sequence[PartitionDirectory], frozenset[int]], _Coordinator
-        (found,) = ask_tasks(self.session, what, [(directories, frozenset(wanted))], read, kinds)
-        reader = CoordinatorReader(open_segment)
-        reader.has_flexible_value, reader.unreadable, reader.failed, reader.history, reader.expired, view = found
-        return reader, view
+        (found,) = ask_tasks(self.session, "kaudit: read __transaction_state", [question], read)
+        return found
 
     def names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
         """Read the transactional ids that partitions of __transaction_state name of these producer ids, of all if None."""
+        questions = [(directory, wanted) for directory in directories]
         read = partial(_read_names, open_source=from_here())
-        questions = [_NamesQuestion(directory, wanted) for directory in directories]
-        what, kinds = "kaudit: read the names in __transaction_state", (_NamesQuestion, dict[int, str])
-        found = ask_tasks(self.session, what, questions, read, kinds)
+        found = ask_tasks(self.session, "kaudit: read the names in __transaction_state", questions, read)
         return {producer_id: name for names in found for producer_id, name in names.items()}
 
     def levels(self, directories: Sequence[PartitionDirectory]) -> Mapping[str, int]:
         """Read the feature levels in __cluster_metadata."""
-        what = "kaudit: read the feature levels in __cluster_metadata"
-        kinds = list[PartitionDirectory], dict[str, int]
-        (found,) = self._noting(what, [list(directories)], _read_levels, kinds)
+        (found,) = self._noting(
+            "kaudit: read the feature levels in __cluster_metadata", [list(directories)], _read_levels
+        )
         return found
 
     def group_logs(self, questions: Sequence[GroupLogQuestion]) -> list[GroupLog]:
         """Read partitions of __consumer_offsets."""
-        what, kinds = "kaudit: read __consumer_offsets", (GroupLogQuestion, GroupLog)
-        return ask_tasks(self.session, what, questions, partial(read_group_log, open_source=from_here()), kinds)
+        read = partial(read_group_log, open_source=from_here())
+        return ask_tasks(self.session, "kaudit: read __consumer_offsets", questions, read)
 
     def rescan(self, asked: Sequence[tuple[PartitionDirectory, Questions]]) -> list[Seen]:
         """Read partitions again."""
-        kinds = tuple[PartitionDirectory, Questions], Seen
-        return self._noting("kaudit: find unallocated producer ids", asked, _rescan, kinds)
+        return self._noting("kaudit: find unallocated producer ids", asked, _rescan)
 
-    def _noting(
-        self,
-        what: str,
-        questions: Sequence[Any],
-        read: Callable[[Any, OpenSource], _Answer],
-        kinds: tuple[Any, type[_Answer]],
-    ) -> list[_Answer]:
+    def _noting(self, what: str, questions: Sequence[Any], read: Callable[[Any, OpenSource], _Answer]) -> list[_Answer]:
         """Ask tasks, and note the files that they could not read."""
-        ask = partial(_answer_noting, read=read, open_source=from_here())
-        kind: Any = GenericAlias(tuple, (kinds[1], list[Unreadable]))
-        answers: list[tuple[_Answer, list[Unreadable]]] = ask_tasks(
-            self.session, what, questions, ask, (kinds[0], kind)
-        )
+        answers = ask_tasks(self.session, what, questions, partial(_answer_noting, read=read, open_source=from_here()))
         self.failed.extend(entry for _, failed in answers for entry in failed)
         return [answer for answer, _ in answers]
 
@@ -115,31 +96,13 @@ class ReadingInTasks(Struct, frozen=True):
 def read_metadata_logs(spark: "SparkSession", directories: Sequence[PartitionDirectory]) -> list[BlockSource]:
     """Return what replicas of __cluster_metadata say of blocks, each read in a task."""
     read = partial(read_metadata, open_source=from_here())
-    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read, (PartitionDirectory, BlockSource))
-
-
-class _Coordinator(NamedTuple):
-    """What a CoordinatorReader found, and its view."""
-
-    has_flexible_value: bool
-    unreadable: list[str]
-    failed: list[Unreadable]
-    history: DecisionHistory
-    expired: ExpiredIds
-    view: CoordinatorView
-
-
-class _NamesQuestion(NamedTuple):
-    directory: PartitionDirectory
-    wanted: NDArray[np.int64] | None
+    return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read)
 
 
 def _read_coordinator(
-    question: tuple[Sequence[PartitionDirectory], frozenset[int]], open_source: OpenSource
-) -> _Coordinator:
-    reader, view = coordinator_of(open_source)(*question)
-    read = reader.unreadable, reader.failed, reader.history, reader.expired
-    return _Coordinator(reader.has_flexible_value, *read, view)
+    question: tuple[Sequence[PartitionDirectory], Collection[int]], open_source: OpenSource
+) -> tuple[CoordinatorReader, CoordinatorView]:
+    return coordinator_of(open_source)(*question)
 
 
 def _answer_noting(
@@ -156,8 +119,11 @@ def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSou
     return {name: levels[name] for name in (METADATA_VERSION, TRANSACTION_VERSION) if name in levels}
 
 
-def _read_names(question: _NamesQuestion, open_source: OpenSource) -> dict[int, str]:
-    return dict(names_of(open_source)([question.directory], question.wanted))
+def _read_names(
+    question: tuple[PartitionDirectory, NDArray[np.int64] | None], open_source: OpenSource
+) -> dict[int, str]:
+    directory, wanted = question
+    return dict(names_of(open_source)([directory], wanted))
 
 
 def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSource) -> Seen:

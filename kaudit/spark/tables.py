@@ -22,8 +22,8 @@ from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
 from kaudit.spark.producer_listing import NamesOfJobs, RowsOfList
 from kaudit.spark.releases import by_number, frame_of
 from kaudit.spark.table_target import NAMES, PIECES_SCHEMA, OutputBatches, TableTarget
-from kaudit.spark.task_findings import FindingsInTasks, SentFinding, audits_of, replicas, sent
-from kaudit.spark.tasks import Batches, arrow_schema, row, works_of
+from kaudit.spark.task_findings import FindingsInTasks, audits_of, replicas
+from kaudit.spark.tasks import Batches, arrow_schema, packed, row, unpacked, works_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,23 +38,21 @@ class SparkTables(Struct, frozen=True):
     replayed: "DataFrame"
     jobs: Sequence[Job]
     in_tasks: FindingsInTasks
-    across: Mapping[int, Mapping[int, str]]
     scan_wide: Sequence[Finding]
-    newest: Profile
+    names: NamesOfJobs
+    """What puts transactional ids into rows, where the writer looks them up."""
     listed: RowsOfList | None = None
     """The rows of a list of producer ids, which only all partitions together show."""
-    names: NamesOfJobs | None = None
-    """What puts transactional ids into rows, where the writer looks them up."""
     not_audited: Sequence[NotAudited] = ()
 
     def histories(self, writer: HistoryWriter, findings: Sequence[Finding]) -> Iterator[Piece]:
         """Yield what `writer` makes of each partition replica and its own of these findings, in order."""
         own = by_replica(findings)
         keys = ((job.directory.topic, job.directory.partition, job.directory.replica) for job in self.jobs)
-        packed = {number: pack(sent(own[key])) for number, key in enumerate(keys) if key in own}
+        by_job = {number: packed(own[key]) for number, key in enumerate(keys) if key in own}
         output_batches = OutputBatches(len(self.jobs))
         write = partial(
-            write_histories, writer=writer, findings=packed, output_batches=output_batches, newest=self.newest
+            write_histories, writer=writer, findings=by_job, output_batches=output_batches, newest=self.in_tasks.newest
         )
         yield from self._in_order(self._kept.mapInArrow(write, PIECES_SCHEMA), output_batches, "histories")
 
@@ -109,12 +107,11 @@ class SparkTables(Struct, frozen=True):
         return audits_of(self.replayed, "kept")
 
     def _tables(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame":
-        of_audit = partial(write_tables, in_tasks=self.in_tasks, across=self.across, newest=self.newest)
-        write = partial(of_audit, writer=writer, output_batches=output_batches)
+        write = partial(write_tables, in_tasks=self.in_tasks, writer=writer, output_batches=output_batches)
         return self._kept.mapInArrow(write, PIECES_SCHEMA)
 
     def _names(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame | None":
-        if self.names is None or not writer.looks_up_names:
+        if not writer.looks_up_names:
             return None
         return self.names.pieces(self._kept, output_batches)
 
@@ -167,29 +164,24 @@ def write_histories(
 ) -> Batches:
     """Turn histories into pieces of tables. `findings` by job index, packed."""
     for job_index, _, history in replicas(rows, PartitionHistory):
-        own = unpack(findings[job_index], list[SentFinding]) if job_index in findings else ()
+        own = unpacked(findings[job_index]) if job_index in findings else ()
         # what a report makes of a history is its own: no rows to count
         for number, (table, data) in enumerate(writer(history, own, newest)):
             place = output_batches.of(job_index), job_index, number
             yield row(PIECES_SCHEMA, *place, table, history.key[0], None, data)
 
 
-def write_tables(  # noqa: PLR0913, PLR0917 - what a task is given
-    rows: Batches,
-    in_tasks: FindingsInTasks,
-    across: Mapping[int, Mapping[int, str]],
-    writer: TableWriter,
-    output_batches: OutputBatches,
-    newest: Profile,
+def write_tables(
+    rows: Batches, in_tasks: FindingsInTasks, writer: TableWriter, output_batches: OutputBatches
 ) -> Batches:
     """Turn partitions and their findings into pieces of tables."""
     for partition in in_tasks.topic_partitions(rows):
-        findings = writer.decide(partition.findings(across))
-        topic, first = partition.replicas[0].directory.topic, partition.job_index
+        findings = writer.decide(partition.findings(in_tasks.across))
+        topic, first = partition.topic, partition.job_index
         own = by_replica(findings)
         yield from _in_batch(output_batches.of(first), first, topic, writer.of_findings(findings), -1_000_000)
         for job_index, history in enumerate(partition.kept, first):
-            pieces = writer.of_replica(history, own.get(history.key, ()), newest)
+            pieces = writer.of_replica(history, own.get(history.key, ()), in_tasks.newest)
             yield from _in_batch(output_batches.of(job_index), job_index, topic, pieces)
 
 

@@ -1,16 +1,16 @@
 """Findings and timelines made in Spark's tasks, where a partition's evidence lies; the driver gets numbers, and the first of them."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kaudit.broker.releases.profile import Profile
 from kaudit.checks.doubled import About, shown_lines
 from kaudit.checks.incident_groups import (
     Group,
@@ -20,25 +20,24 @@ from kaudit.checks.incident_groups import (
     marked_with,
     partition_incidents,
 )
-from kaudit.listings.timeline import by_replica, partition_timelines, producer_ids_of
-from kaudit.model.evidence import StoredEvidence
+from kaudit.listings.timeline import by_replica, partition_timelines
 from kaudit.model.finding import Finding
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.result import UnlistedFindings
 from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
-from kaudit.partition.replay import KeptRows
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext, partition_findings
 from kaudit.scanning.result_parts import ScanFindings
 from kaudit.source.layout import Unreadable
-from kaudit.spark.tasks import AUDIT, Batches, Given, Replayed, row
+from kaudit.spark.tasks import AUDIT, WHOLE, Batches, Given, Replayed, packed, row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from kaudit.scanning.audit import CrossPartition
     from kaudit.scanning.log_comparison import ComparedLogs
 
 FOUND = "job_index int, found binary"
@@ -47,44 +46,17 @@ Counted = tuple[str, Severity]
 """A check's code, and the severity of some of its findings."""
 
 
-class SentFinding(Finding, frozen=True, kw_only=True):
-    """A finding as tasks send it: its evidence is JSON, as reports have it."""
-
-    evidence: StoredEvidence
-
-
-def sent(findings: Iterable[Finding]) -> list[SentFinding]:
-    """Return findings that can be packed as `list[SentFinding]`."""
-    return [
-        SentFinding(**{**asdict(found), "evidence": StoredEvidence(fields=found.evidence.to_dict())})
-        for found in findings
-    ]
-
-
 class Found(Struct, frozen=True):
-    """Findings of a topic partition; those in `left_out`, by their places, are about batches that a filter left out.
+    """Findings of a topic partition, with the incidents that it shows alone, and the group of each."""
 
-    `group_of` is the group of each, `own_ids` the incident of each group as far as the partition alone shows it.
-    """
-
-    findings: Sequence[SentFinding]
+    findings: Sequence[Finding]
     group_of: Sequence[int]
-    own_ids: Sequence[str | None]
-    left_out: frozenset[int] = frozenset()
 
-    @classmethod
-    def of(
-        cls, found: Sequence[Finding], incidents: PartitionIncidents, left_out: frozenset[int] = frozenset()
-    ) -> "Found":
-        """Return findings as they are sent."""
-        return cls(sent(found), incidents.group_of, incidents.own_ids(), left_out)
-
-    def given(self, across: Mapping[int, str] = MappingProxyType({})) -> list[Finding]:
-        """Return the findings that are reported; `across`: the ids of groups whose incidents span partitions."""
+    def given(self, across: Mapping[int, str]) -> list[Finding]:
+        """Return the findings as they are reported; `across`: the ids of groups whose incidents span partitions."""
         return [
-            replace(finding, incident=across.get(group, self.own_ids[group]))
-            for place, (finding, group) in enumerate(zip(self.findings, self.group_of, strict=True))
-            if place not in self.left_out
+            replace(finding, incident=across[group]) if group in across else finding
+            for finding, group in zip(self.findings, self.group_of, strict=True)
         ]
 
 
@@ -107,38 +79,6 @@ class FindingCounts(Struct, frozen=True):
     """Lines of logs that they show."""
     found: Found | None = None
     """Themselves, where they are few."""
-    shard: int = 0
-
-    @classmethod
-    def of(  # noqa: PLR0913 - fields by keyword
-        cls,
-        topic: str,
-        own: Sequence[Finding],
-        incidents: PartitionIncidents,
-        asked: Sequence[int],
-        *,
-        failed: Sequence[Unreadable] = (),
-        outside: int = 0,
-        shard: int = 0,
-        few: int = -1,
-    ) -> "FindingCounts":
-        """Count what was found in a topic partition; of the producer ids those `asked` for are kept. Up to `few` findings go along."""
-        prints: dict[Counted, list[int]] = {}
-        for finding in own:
-            prints.setdefault((finding.code, finding.severity), []).append(int(finding.fingerprint, 16))
-        found = {finding.producer_id for finding in own} if asked else set()
-        return cls(
-            topic,
-            {counted: np.array(own, dtype=np.uint64) for counted, own in prints.items()},
-            {reach.group: incidents.groups[reach.group] for reach in incidents.reaches},
-            np.array(incidents.reaches, dtype=np.int64).reshape(-1, len(Reach._fields)),
-            frozenset(found & set(asked)),  # type: ignore[arg-type]  # None is not among those asked for
-            failed,
-            outside,
-            list(shown_lines(own).items()),
-            Found.of(own, incidents) if len(own) <= few else None,
-            shard,
-        )
 
 
 class AllCounts(Struct, frozen=True):
@@ -193,7 +133,10 @@ class AllCounts(Struct, frozen=True):
 
 
 class TopicPartition(Struct, frozen=True):
-    """A topic partition with its findings, made in this task: the index of its first job, its replicas, what was kept of each."""
+    """A topic partition with its findings, made in this task: the index of its first job, its replicas, what was kept of each.
+
+    What is found about the whole scan has no replica.
+    """
 
     job_index: int
     replayed: Sequence[Replayed]
@@ -202,27 +145,53 @@ class TopicPartition(Struct, frozen=True):
     outside: int
     """Findings that are left out because of the time asked for."""
     incidents: PartitionIncidents
-    failed: Sequence[Unreadable]
-    """Files that could not be read for the findings."""
     asked: Sequence[int]
     """The producer ids that are asked for."""
+    failed: Sequence[Unreadable] = ()
+    """Files that could not be read for the findings."""
 
     @property
-    def replicas(self) -> Sequence[PartitionAudit]:
-        """The replicas' audits."""
-        return [each.partition for each in self.replayed]
+    def topic(self) -> str:
+        """The topic; nothing for the whole scan."""
+        return self.replayed[0].partition.directory.topic if self.replayed else ""
 
-    def left_out(self) -> frozenset[int]:
-        """Return the places of the findings that are about batches which a filter left out."""
+    def counts(self, few: int = -1) -> FindingCounts:
+        """Return the findings as numbers; up to `few` of them go along."""
+        prints: dict[Counted, list[int]] = {}
+        for finding in self.found:
+            prints.setdefault((finding.code, finding.severity), []).append(int(finding.fingerprint, 16))
+        found = {finding.producer_id for finding in self.found} if self.asked else set()
+        return FindingCounts(
+            self.topic,
+            {counted: np.array(own, dtype=np.uint64) for counted, own in prints.items()},
+            {reach.group: self.incidents.groups[reach.group] for reach in self.incidents.reaches},
+            np.array(self.incidents.reaches, dtype=np.int64).reshape(-1, len(Reach._fields)),
+            frozenset(found & set(self.asked)),  # type: ignore[arg-type]  # None is not among those asked for
+            self.failed,
+            self.outside,
+            list(shown_lines(self.found).items()),
+            self.reported() if len(self.found) <= few else None,
+        )
+
+    def reported(self) -> Found:
+        """Return the findings, without those about batches that a filter left out."""
         filtered: dict[tuple[object, ...], tuple[PartitionAudit, Given]] = {}
         for part, given in ((each.partition, each.given) for each in self.replayed):
             if given is not None:
                 filtered[part.directory.topic, part.directory.partition, part.directory.replica] = part, given
-        return frozenset(place for place, finding in enumerate(self.found) if not _is_given(finding, filtered))
+        marked = zip(marked_with(self.found, self.incidents, {}), self.incidents.group_of, strict=True)
+        own = [(finding, group) for finding, group in marked if _is_given(finding, filtered)]
+        return Found([finding for finding, _ in own], [group for _, group in own])
 
     def findings(self, across: Mapping[int, Mapping[int, str]]) -> list[Finding]:
-        """Return the findings with their incidents; `across`: those that take other partitions too."""
-        return marked_with(self.found, self.incidents, across.get(self.job_index, {}))
+        """Return the findings with their incidents; `across`: those that take other partitions too, by first job."""
+        return self.reported().given(across.get(self.job_index, {}))
+
+
+def scan_wide(cross: "CrossPartition") -> TopicPartition:
+    """Return what is found about no partition, before all of these."""
+    incidents, asked = partition_incidents(cross.findings), cross.context.options.producer_ids
+    return TopicPartition(WHOLE, (), (), cross.findings, cross.outside, incidents, asked)
 
 
 def _is_given(finding: Finding, filtered: Mapping[tuple[object, ...], tuple[PartitionAudit, Given]]) -> bool:
@@ -244,9 +213,13 @@ class FindingsInTasks(Struct, frozen=True):
 
     context: ScanContext
     others: Mapping[int, CrossPartitionEvidence]
+    newest: Profile
+    """Of the releases that may have written the log."""
     open_source: OpenSource
     kept: Any = None
     """The type of what is kept of each replica beside its audit."""
+    across: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    """The ids of incidents that span partitions, by first job and group; nothing before all findings were counted."""
 
     def topic_partitions(self, rows: Batches, chosen: Container[int] | None = None) -> Iterator[TopicPartition]:
         """Yield the topic partitions of rows with audits, which come in the order of jobs, replicas beside one another.
@@ -266,33 +239,21 @@ class FindingsInTasks(Struct, frozen=True):
             others = [self.others[number] for number in numbers]
             reads = FailedReads(self.open_source)
             found, outside = partition_findings(parts, others, self.context, reads)
-            incidents = partition_incidents(found)
-            asked = self.context.options.producer_ids
-            yield TopicPartition(numbers[0], replayed, kept, found, outside, incidents, reads.unreadable, asked)
+            incidents, asked = partition_incidents(found), self.context.options.producer_ids
+            yield TopicPartition(numbers[0], replayed, kept, found, outside, incidents, asked, reads.unreadable)
 
 
 def count_findings(rows: Batches, in_tasks: FindingsInTasks, few: int) -> Batches:
     """Give the driver the numbers of findings, and those of partitions that have few."""
     for partition in in_tasks.topic_partitions(rows):
-        topic = partition.replicas[0].directory.topic
-        counts = FindingCounts.of(
-            topic, partition.found, partition.incidents, partition.asked,
-            failed=partition.failed, outside=partition.outside, few=few,
-        )  # fmt: skip
-        yield row(FOUND, partition.job_index, pack(counts))
+        yield row(FOUND, partition.job_index, packed(partition.counts(few)))
 
 
-def list_findings(
-    rows: Batches,
-    in_tasks: FindingsInTasks,
-    listed: Mapping[int, Mapping[Counted, int]],
-    across: Mapping[int, Mapping[int, str]],
-) -> Batches:
+def list_findings(rows: Batches, in_tasks: FindingsInTasks, listed: Mapping[int, Mapping[Counted, int]]) -> Batches:
     """Give the driver the first findings of each check, as many as `listed` says."""
     for partition in in_tasks.topic_partitions(rows, listed):
-        chosen = first_of_each(partition.findings(across), listed[partition.job_index])
-        if chosen:
-            yield row(FOUND, partition.job_index, pack(sent(chosen)))
+        chosen = first_of_each(partition.findings(in_tasks.across), listed[partition.job_index])
+        yield row(FOUND, partition.job_index, packed(chosen))
 
 
 def first_of_each(findings: Sequence[Finding], listed: Mapping[Counted, int]) -> list[Finding]:
@@ -336,14 +297,7 @@ def _cell(batch: pa.RecordBatch, name: str, at: int) -> Any:  # noqa: ANN401 - p
     return batch.column(name)[at].as_py() if name in batch.schema.names else None
 
 
-TIMELINE_COUNTS = "job_index int, timelines long"
 TIMELINE_ROWS = "job_index int, number long, timeline binary"
-
-
-def count_timelines(rows: Batches) -> Batches:
-    """Count the timelines of each partition replica."""
-    for job_index, _, kept in replicas(rows, KeptRows):
-        yield row(TIMELINE_COUNTS, job_index, len(producer_ids_of(kept)))
 
 
 def first_timelines(counts: Sequence[int], most: int | None) -> dict[int, int]:
@@ -359,15 +313,14 @@ def first_timelines(counts: Sequence[int], most: int | None) -> dict[int, int]:
 def make_timelines(
     rows: Batches,
     in_tasks: FindingsInTasks,
-    across: Mapping[int, Mapping[int, str]],
     listed: Mapping[int, int],
     logs: "ComparedLogs | None",
 ) -> Batches:
     """Make the first timelines of each replica, as many as `listed` says."""
     for partition in in_tasks.topic_partitions(rows, listed):
-        own = by_replica(partition.findings(across))
+        own = by_replica(partition.findings(in_tasks.across))
         for job_index, (part, kept) in enumerate(
-            zip(partition.replicas, partition.kept, strict=True), partition.job_index
+            zip((each.partition for each in partition.replayed), partition.kept, strict=True), partition.job_index
         ):
             place = part.directory
             findings = own.get((place.topic, place.partition, place.replica), ())

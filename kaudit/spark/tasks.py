@@ -6,6 +6,7 @@ Workers import this module by name, so kaudit must be installed where they run (
 """
 
 import gc
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -13,6 +14,7 @@ from itertools import chain, groupby, repeat
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import zstandard
 from msgspec import Struct
 from pyspark import TaskContext
 
@@ -81,9 +83,19 @@ def _native(number: int, bits: int) -> bytes:
     return number.to_bytes(bits // 8, sys.byteorder, signed=True)
 
 
+def packed(value: object) -> bytes:
+    """Pack any value for another process of the same run; `shuffle_codec.pack` makes less of what is tables."""
+    return zstandard.ZstdCompressor(level=1).compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def unpacked(data: bytes) -> Any:  # noqa: ANN401 - what was packed
+    """Return what `packed` made bytes of."""
+    return pickle.loads(zstandard.ZstdDecompressor().decompress(data))  # noqa: S301 - what kaudit's own process has made
+
+
 def step(shard: int, job_index: int, kind: int, value: object = None) -> pa.RecordBatch:
     """Return one row of STEPS."""
-    return row(STEPS, shard, job_index, kind, pack(value))
+    return row(STEPS, shard, job_index, kind, packed(value))
 
 
 def shards_of(directories: Sequence[PartitionDirectory], shards: int) -> list[int]:
@@ -115,12 +127,12 @@ def works_of(rows: Batches, kind: type[Work]) -> Iterator[Work]:
     return (unpack(data.as_py(), kind) for batch in rows for data in batch.column("work"))
 
 
-def answering(questions: Batches, answer: Callable[[Any], object], kind: type[Any]) -> Batches:
-    """Answer each row's question, which is of type `kind`; one row out for one row in."""
+def answering(questions: Batches, answer: Callable[[Any], object]) -> Batches:
+    """Answer each row's question; one row out for one row in."""
     prepare_worker()
     for batch in questions:
         for number, data in zip(batch.column("number"), batch.column("question"), strict=True):
-            yield row(ANSWERS, number.as_py(), pack(answer(unpack(data.as_py(), kind))))
+            yield row(ANSWERS, number.as_py(), packed(answer(unpacked(data.as_py()))))
 
 
 ANSWERS = "number long, answer binary"

@@ -1,6 +1,5 @@
 """The functions that Spark's tasks run, called one after the other: what DataFrames give, without a JVM."""
 
-import pickle
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ from kaudit.spark.options import read_options
 from kaudit.spark.plan import listed_input
 from kaudit.spark.rows import batches_to_runs
 from kaudit.spark.sources import SOURCES
-from kaudit.spark.tasks import CHUNK_ORDER, PLANNED, SCAN_WIDE, STEPS, WHOLE, arrow_schema, read_task, replay, row
+from kaudit.spark.tasks import CHUNK_ORDER, PLANNED, SCAN_WIDE, WHOLE, arrow_schema, read_task, replay, step
 
 SHARDS = 3
 
@@ -61,7 +60,7 @@ def asked(paths, **options):
 def planned(*paths, **options):
     """Return the plan of an audit, its rows and its reading tasks."""
     plan = listed_input(asked(paths, **options)).planned()
-    known = row(STEPS, SCAN_WIDE, WHOLE, PLANNED, pickle.dumps(plan.known))
+    known = step(SCAN_WIDE, WHOLE, PLANNED, plan.known)
     return known, plan.share(2)
 
 
@@ -125,7 +124,7 @@ def _as_json(row):
 def made_histories(table, runs, *paths, allow_incomplete=True):
     """Return the record batches of `timelines` or `producers`, of runs."""
     steps = replayed(runs, *paths, keeps=HISTORIES)
-    known = sorted_rows(Evidence(steps.shards)(sorted_rows(steps.rows)))
+    known = sorted_rows(Evidence(steps.shards, HISTORIES.kind)(sorted_rows(steps.rows)))
     return list(Histories(table, allow_incomplete)(known))
 
 

@@ -1,5 +1,6 @@
 """What Spark's tasks report of findings as numbers, and which findings the driver then asks for."""
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +13,8 @@ from kaudit.model.finding import Finding
 from kaudit.model.severity import Confidence, Severity
 from kaudit.reading.shuffle_codec import pack
 from kaudit.spark import task_findings as spark_judging
-from kaudit.spark.task_findings import AllCounts, FindingCounts, first_of_each, replicas
+from kaudit.spark.task_findings import AllCounts, FindingCounts, TopicPartition, first_of_each, replicas
+from kaudit.spark.tasks import Replayed
 
 GAP, OLD = ("KA104", Severity.ERROR), ("KA104", Severity.WARNING)
 BUMP = ("KA201", Severity.NOTE)
@@ -25,6 +27,12 @@ def finding(counted, offset, producer_id=None):
     )
 
 
+def partition_of(number, topic, found, asked=()):
+    """A topic partition with one replica and these findings."""
+    replica: Any = SimpleNamespace(directory=SimpleNamespace(topic=topic))
+    return TopicPartition(number, [Replayed(replica)], [], found, 0, partition_incidents(found), asked)
+
+
 def counts(topic, **prints):
     """Counts of a partition: so many fingerprints, from a number on, of each kind."""
     kinds = {"gap": GAP, "old": OLD, "bump": BUMP}
@@ -34,7 +42,7 @@ def counts(topic, **prints):
 
 def test_findings_are_counted_by_check_and_severity_in_their_order():
     found = [finding(GAP, 1, 7), finding(OLD, 2, 8), finding(GAP, 3, 9), finding(BUMP, 4)]
-    made = FindingCounts.of("orders", found, partition_incidents(found), [9, 7, 10])
+    made = partition_of(0, "orders", found, [9, 7, 10]).counts()
     prints = [int(each.fingerprint, 16) for each in found]
     assert {counted: own.tolist() for counted, own in made.fingerprints.items()} == {
         GAP: [prints[0], prints[2]],
@@ -44,7 +52,7 @@ def test_findings_are_counted_by_check_and_severity_in_their_order():
     assert (made.topic, made.producer_ids) == ("orders", frozenset({7, 9}))
     assert not made.groups
     assert made.reaches.shape[0] == 0
-    assert FindingCounts.of("orders", found, partition_incidents(found), []).producer_ids == frozenset()
+    assert partition_of(0, "orders", found, []).counts().producer_ids == frozenset()
 
 
 PARTITIONS = {

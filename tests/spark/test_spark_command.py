@@ -71,7 +71,7 @@ def test_a_setting_is_refused_before_java_starts():
 
 @pytest.mark.jvm
 def test_workers_leave_what_they_imported_out_of_garbage_collections(spark_session):
-    (frozen,) = ask_tasks(spark_session, "count what is not collected", [()], _frozen, (tuple, int))
+    (frozen,) = ask_tasks(spark_session, "count what is not collected", [()], _frozen)
     assert frozen > 10_000
 
 

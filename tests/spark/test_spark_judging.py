@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaudit.audits.coordinator.transaction_state_reader import CoordinatorReader
-from kaudit.checks.incident_groups import partition_incidents, with_incidents
+from kaudit.checks.incident_groups import with_incidents
 from kaudit.cli.exits import ExitCode, FailOn, exit_code
 from kaudit.engines import local as local_engine
 from kaudit.engines.progress import SilentProgress
@@ -25,11 +25,12 @@ from kaudit.scanning.plan import all_needs, find_input, plan_jobs
 from kaudit.spark import engine as spark_engine
 from kaudit.spark import task_findings as spark_judging
 from kaudit.spark.plan import share
-from kaudit.spark.task_findings import AllCounts, FindingCounts
+from kaudit.spark.task_findings import AllCounts
 from tests.engines.conftest import as_reported
 from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
 from tests.report.test_json_schemas import DOCUMENT, validator
+from tests.spark.test_finding_counts import partition_of
 
 
 def gaps(directory, number, producer_id=100):
@@ -55,7 +56,7 @@ def counted(findings):
         by_partition.setdefault((finding.topic or "", finding.partition), []).append(finding)
     return AllCounts(
         {
-            number: FindingCounts.of(topic, own, partition_incidents(own), ())
+            number: partition_of(number, topic, own).counts()
             for number, ((topic, _), own) in enumerate(by_partition.items())
         }
     )

@@ -665,7 +665,7 @@ def test_what_is_saved_is_looked_for_in_tasks_a_few_partitions_each(session, tmp
     monkeypatch.setattr(spark_engine, "_MATCHED_AT_ONCE", at_once)
     asked: list[int] = []
 
-    def ask_tasks(spark, what, questions, answer, kinds):
+    def ask_tasks(spark, what, questions, answer):
         asked.extend(len(question) for question in questions)
         return [answer(question) for question in questions]
 
@@ -699,7 +699,7 @@ def test_each_replica_of_the_metadata_topic_is_read_in_a_task(session, monkeypat
         asked.append((directory, open_source))
         return f"blocks of {directory}"
 
-    def ask_tasks(spark, what, questions, answer, kinds):
+    def ask_tasks(spark, what, questions, answer):
         assert (spark, what) == (session, "kaudit: read __cluster_metadata")
         return [answer(question) for question in questions]
 
@@ -729,7 +729,7 @@ def test_pieces_of_histories_say_whose_they_are_and_with_which_the_driver_takes_
 
     newest: Any = "newest"
     finding = Finding("KA101", "", Severity.ERROR, Confidence.CERTAIN, "")
-    packed = {2: pack(spark_judging.sent([finding]))}
+    packed = {2: spark_tasks.packed([finding])}
     output = OutputBatches(4, 2)
     written = spark_tables.write_histories(iter(()), cast("Any", writer), packed, output, newest=newest)
     rows = [row for batch in written for row in batch.to_pylist()]
@@ -765,7 +765,7 @@ def test_pieces_of_a_topic_partition_are_its_findings_and_each_replicas_own():
     findings = [found("b1"), found("b2"), found("b2")]
     judged = SimpleNamespace(
         job_index=2,
-        replicas=[SimpleNamespace(directory=SimpleNamespace(topic="t"))],
+        topic="t",
         kept=[History(("t", 0, "b1")), History(("t", 0, "b2")), History(("t", 0, "b3"))],
         findings=lambda across: [*findings, across],
     )
@@ -779,11 +779,10 @@ def test_pieces_of_a_topic_partition_are_its_findings_and_each_replicas_own():
         return iter([("findings", ids_piece([None, None])), ("findings", ids_piece(["x", None]))])
 
     writer: Any = SimpleNamespace(decide=lambda found: found[:-1], of_findings=of_findings, of_replica=of_replica)
-    judging_: Any = SimpleNamespace(topic_partitions=lambda rows: iter([judged]))
-    across: Any = "across"
-    newest: Any = "newest"
+    across, newest = "across", "newest"
+    judging_: Any = SimpleNamespace(topic_partitions=lambda rows: iter([judged]), across=across, newest=newest)
     output = OutputBatches(6, 2)
-    written = spark_tables.write_tables(iter([]), judging_, across, writer, output, newest=newest)
+    written = spark_tables.write_tables(iter([]), judging_, writer, output)
     rows = [row for batch in written for row in batch.to_pylist()]
     assert [tuple(row.values()) for row in rows] == [
         (0, 2, -1_000_000, "findings", "t", 2, ids_piece([None, None])),
