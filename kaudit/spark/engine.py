@@ -27,11 +27,9 @@ from kaudit.listings.transactions import Query as TransactionQuery
 from kaudit.listings.transactions import TransactionListing, transaction_listing
 from kaudit.model.limits import TIMELINES
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.model.timeline import Timeline
 from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.saved_partition import SavedPartition
-from kaudit.reading.shuffle_codec import unpack
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.opened_state import OpenedState
 from kaudit.scanning.options import ScanOptions
@@ -189,7 +187,7 @@ class _SparkAudit(AuditedInput):
             logs = logs.named(self._audit.transactional_ids(None))
         make = partial(make_timelines, in_tasks=self._in_tasks, listed=listed, logs=logs)
         made = self._run.bring("bring the timelines that are listed", make, TIMELINE_ROWS, "kept")
-        timelines = with_names(self._audit, [unpack(timeline, Timeline) for _, _, timeline in made])
+        timelines = with_names(self._audit, [unpacked(timeline) for _, _, timeline in made])
         return TimelineResult(self._result, timelines, 0 if chosen else sum(counts) - len(timelines))
 
     def producers(self, query: Query) -> ListedProducers:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ from kaudit.spark.tasks import (
     PartitionHeader,
     Replayed,
     arrow_schema,
+    cells,
     packed,
     prepare_worker,
     row,
@@ -120,7 +122,8 @@ def replay_given(rows: Batches, keeps: Rows, open_source: OpenSource) -> Batches
 
     """
     prepare_worker()
-    for _, own in groupby(chain.from_iterable(map(_cells, rows)), key=lambda cells: cells[:2]):
+    names = (*_KEY, "kind", "path", "segment_number", "data")
+    for _, own in groupby(cells(rows, *names), key=itemgetter(0, 1)):
         partitions: list[_Given] = []
         for *_, kind, path, segment, data in own:
             if kind == PLAN:
@@ -136,12 +139,6 @@ def replay_given(rows: Batches, keeps: Rows, open_source: OpenSource) -> Batches
                 yield step(SCAN_WIDE, partition.header.job_index, LEFT_OUT)
             else:
                 yield from steps_of(partition.header, made, keeps, sink, open_source)
-
-
-def _cells(batch: pa.RecordBatch) -> Iterator[list[Any]]:
-    columns = [batch.column(name) for name in (*_KEY, "kind", "path", "segment_number", "data")]
-    for at in range(batch.num_rows):
-        yield [column[at].as_py() for column in columns]
 
 
 Chunks = Mapping[int, Sequence[bytes]]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,12 @@ from kaudit.model.finding import Finding
 from kaudit.model.limits import PRODUCER_REPLICAS, PRODUCERS
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.result import ScanResult
-from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.audit import Audit
 from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.jobs import collected, errors_in_one_line, from_here, named_job
 from kaudit.spark.producer_shares import (
     SHARES_SCHEMA,
     FirstIds,
-    NamesTask,
     Sharing,
     figure,
     find_first,
@@ -46,12 +44,11 @@ from kaudit.spark.producer_shares import (
 from kaudit.spark.releases import by_number, frame_of, work_frame
 from kaudit.spark.table_target import PIECES_SCHEMA, SORTED_BY, OutputBatches
 from kaudit.spark.task_findings import FindingsInTasks, audits_of
-from kaudit.spark.tasks import Batches
+from kaudit.spark.tasks import Batches, packed, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_Kind = TypeVar("_Kind")
 _SHARE_IDS = 250_000
 """Producer ids of partitions, each once a partition, that a task joins: some 100 bytes each."""
 _SHARE_BYTES = 64 << 20
@@ -64,8 +61,7 @@ _MOST_GROUPS = 32
 
 def _names(spark: "SparkSession", coordinator: Sequence[PartitionDirectory], shares: int) -> "DataFrame":
     """Describe the reading of __transaction_state: a task for each of its partitions."""
-    works = (pack(NamesTask(number, directory)) for number, directory in enumerate(coordinator))
-    return work_frame(spark, works).mapInArrow(
+    return work_frame(spark, map(packed, enumerate(coordinator))).mapInArrow(
         partial(share_names, shares=shares, open_source=from_here()), SHARES_SCHEMA
     )
 
@@ -131,7 +127,7 @@ class SharedIds(Struct, frozen=True):
 
     def figures(self) -> IdFigures:
         """Return the figures of all ids."""
-        found = self._bring("count the producer ids", figure, IdFigures)
+        found = self._bring("count the producer ids", figure)
         if found:
             return IdFigures.together(found)
         nothing = Ids(join((), ()), {}, {})
@@ -142,16 +138,14 @@ class SharedIds(Struct, frozen=True):
         groups = min(self.shares, _MOST_GROUPS)
         grouped = self._mapped(partial(group_creators, shares=groups))
         grouped = by_number(grouped, groups, "share")
-        found = self._collect(
-            "group the producer ids by client", grouped.mapInArrow(largest_creators, SHARES_SCHEMA), list[Creator]
-        )
+        found = self._collect("group the producer ids by client", grouped.mapInArrow(largest_creators, SHARES_SCHEMA))
         return top_creators(creator for some in found for creator in some)
 
     def first(self, steps: TimeSteps | None, most: int) -> FirstIds:
         """Return the first `most` ids of the list, and when ids appeared."""
         first = self._mapped(partial(find_first, steps=steps, most=most))
         merged = by_number(first, 1, "share").mapInArrow(partial(merge_first, most=most), SHARES_SCHEMA)
-        found = self._collect("find the first producer ids", merged, FirstIds)
+        found = self._collect("find the first producer ids", merged)
         none = np.zeros(0, dtype=np.int64)
         return found[0] if found else FirstIds(none, none, none, none)
 
@@ -159,21 +153,19 @@ class SharedIds(Struct, frozen=True):
         """Bring the producers with these ids, in their order."""
         if not len(ids):
             return []
-        made = self._bring(
-            "bring the producer ids that are listed", partial(make_producers, wanted=np.sort(ids)), list[Producer]
-        )
+        made = self._bring("bring the producer ids that are listed", partial(make_producers, wanted=np.sort(ids)))
         by_id = {producer.producer_id: producer for some in made for producer in some}
         return [by_id[producer_id] for producer_id in ids.tolist()]
 
     def _mapped(self, make: Callable[..., Batches]) -> "DataFrame":
         return self.frame.mapInArrow(partial(make, sharing=self.sharing), SHARES_SCHEMA)
 
-    def _bring(self, what: str, make: Callable[..., Batches], kind: type[_Kind]) -> list[_Kind]:
-        return self._collect(what, self._mapped(make), kind)
+    def _bring(self, what: str, make: Callable[..., Batches]) -> list[Any]:
+        return self._collect(what, self._mapped(make))
 
-    def _collect(self, what: str, frame: "DataFrame", kind: type[_Kind]) -> list[_Kind]:
+    def _collect(self, what: str, frame: "DataFrame") -> list[Any]:
         table = collected(self.session, f"kaudit: {what}", frame)
-        return [unpack(data.as_py(), kind) for data in table["data"]]
+        return [unpacked(data.as_py()) for data in table["data"]]
 
 
 class RowsOfList(Struct, frozen=True):

@@ -5,8 +5,9 @@ the rest. The driver gets figures, the first ids by their order, and the objects
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,18 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.audits.coordinator.transaction_state_reader import names_of
-from kaudit.listings.partition_join import AboutProducer, ReplicaPlace, ReplicaRows, about_producers, by_producer, join
+from kaudit.listings.partition_join import ReplicaPlace, ReplicaRows, about_producers, by_producer, join
 from kaudit.listings.producer_histories import PartitionHistory, TableWriter
 from kaudit.listings.producer_listing import Chosen, Ids, Listing
 from kaudit.listings.query import Query
-from kaudit.listings.statistics import Creator, TimeSteps, creators, top_creators
+from kaudit.listings.statistics import TimeSteps, creators, top_creators
+from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.machine.parquet import table_to_ipc
-from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.table_target import KEY, PLACE, OutputBatches, names_piece, spark_schema
 from kaudit.spark.task_findings import FindingsInTasks, replicas
-from kaudit.spark.tasks import Batches, row, works_of
+from kaudit.spark.tasks import Batches, cells, packed, row, unpacked
 
 SHARES_SCHEMA = "share int, kind int, number long, data binary"
 _ROWS, _FINDINGS, _NAMES = range(3)
@@ -35,51 +35,45 @@ _MADE_AT_ONCE = 1000
 """Producers made to objects and rows at a time."""
 
 
-def _shared(shares: int, kind: int, number: int, ids: NDArray[np.int64], some: Callable[[Any], object]) -> Batches:
-    """Yield a row for each share that has some of these ids; `some` gives what belongs to those at given places."""
+def _shared(shares: int, ids: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each share that has some of these ids, and their places."""
     share = ids % shares
     order = np.argsort(share, kind="stable")
     for places in np.split(order, np.flatnonzero(np.diff(share[order])) + 1) if len(order) else ():
-        yield _row(int(share[places[0]]), kind, number, some(places))
+        yield int(share[places[0]]), places
 
 
 def _row(share: int, kind: int, number: int, value: object) -> pa.RecordBatch:
-    return row(SHARES_SCHEMA, share, kind, number, pack(value))
+    return row(SHARES_SCHEMA, share, kind, number, packed(value))
 
 
 def share_rows(rows: Batches, in_tasks: FindingsInTasks, query: Query, shares: int) -> Batches:
     """Give each share its ids' rows and the findings about them."""
     for partition in in_tasks.topic_partitions(rows):
         for number, kept in enumerate(partition.kept, partition.job_index):
-            ids, own = kept.producer_ids, kept.activity
-
-            def some(places: Any, number: int = number, ids: Any = ids, own: Any = own) -> ReplicaRows:  # noqa: ANN401
-                return ReplicaRows(number, ids[places], own[places])
-
-            yield from _shared(shares, _ROWS, number, ids, some)
+            for share, places in _shared(shares, kept.producer_ids):
+                own = ReplicaRows(number, kept.producer_ids[places], kept.activity[places])
+                yield _row(share, _ROWS, number, own)
         yield from sharing_findings(partition.found, query, shares, partition.job_index)
 
 
-def sharing_findings(findings: Any, query: Query, shares: int, number: int) -> Batches:  # noqa: ANN401 - findings
+def sharing_findings(findings: Sequence[Finding], query: Query, shares: int, number: int) -> Batches:
     """Yield the rows of findings about producer ids, `number` being their partition's among all."""
     found = list(about_producers(findings, query))
-    ids = np.array([finding.producer_id for finding in found], dtype=np.int64)
-    yield from _shared(shares, _FINDINGS, number, ids, lambda places: [found[at] for at in places.tolist()])
+    for share, places in _shared(shares, np.array([finding.producer_id for finding in found], dtype=np.int64)):
+        yield _row(share, _FINDINGS, number, [found[at] for at in places.tolist()])
 
 
 def share_ids(rows: Batches, shares: int) -> Batches:
     """Give each share the producer ids of partitions alone."""
     for number, _, kept in replicas(rows, PartitionHistory):
-
-        def some(places: Any, number: int = number, ids: Any = kept.producer_ids) -> Any:  # noqa: ANN401
-            return number, ids[places]
-
-        yield from _shared(shares, _ROWS, number, kept.producer_ids, some)
+        for share, places in _shared(shares, kept.producer_ids):
+            yield _row(share, _ROWS, number, (number, kept.producer_ids[places]))
 
 
 def name_jobs(rows: Batches, output_batches: OutputBatches) -> Batches:
     """Give each job the names of its producer ids, from shares of ids and names."""
-    for _, held in _held(rows, tuple[int, NDArray[np.int64]]):
+    for _, held in _held(rows):
         names = {producer_id: name for some in held[_NAMES] for producer_id, name in some.items()}
         for job_index, ids in held[_ROWS] if names else ():
             own = {producer_id: names[producer_id] for producer_id in ids.tolist() if producer_id in names}
@@ -87,40 +81,23 @@ def name_jobs(rows: Batches, output_batches: OutputBatches) -> Batches:
                 yield names_piece(output_batches, job_index, own)
 
 
-class NamesTask(Struct, frozen=True):
-    """A partition of __transaction_state, and its number among all."""
-
-    number: int
-    directory: PartitionDirectory
-
-
 def share_names(tasks: Batches, shares: int, open_source: OpenSource) -> Batches:
-    """Read partitions of __transaction_state, and give each share its ids' names."""
-    for task in works_of(tasks, NamesTask):
-        names = names_of(open_source)([task.directory], None)
+    """Read partitions of __transaction_state, each with its number among all, and give each share its ids' names."""
+    for (work,) in cells(tasks, "work"):
+        number, directory = unpacked(work)
+        names = names_of(open_source)([directory], None)
         ids, texts = np.fromiter(names, dtype=np.int64, count=len(names)), list(names.values())
-
-        def some(places: Any, ids: Any = ids, texts: Any = texts) -> dict[int, str]:  # noqa: ANN401
-            return dict(zip(ids[places].tolist(), (texts[at] for at in places.tolist()), strict=True))
-
-        yield from _shared(shares, _NAMES, task.number, ids, some)
+        for share, places in _shared(shares, ids):
+            own = zip(ids[places].tolist(), (texts[at] for at in places.tolist()), strict=True)
+            yield _row(share, _NAMES, number, dict(own))
 
 
-def _held(rows: Batches, rows_kind: Any) -> Iterator[tuple[int, list[list[Any]]]]:  # noqa: ANN401 - a type
-    """Yield each share's number and what it holds of each kind, from rows sorted by share, kind and number.
-
-    `rows_kind`: the type of what partitions give of their ids.
-    """
-    kinds: Sequence[Any] = (rows_kind, list[AboutProducer], dict[int, str])
-    cells = (
-        (batch.column("share")[at].as_py(), batch.column("kind")[at].as_py(), batch.column("data")[at].as_py())
-        for batch in rows
-        for at in range(batch.num_rows)
-    )
-    for number, own in groupby(cells, key=lambda cell: cell[0]):
+def _held(rows: Batches) -> Iterator[tuple[int, list[list[Any]]]]:
+    """Yield each share's number and what it holds of each kind, from rows sorted by share, kind and number."""
+    for number, own in groupby(cells(rows, "share", "kind", "data"), key=itemgetter(0)):
         held: list[list[Any]] = [[], [], []]
         for _, kind, data in own:
-            held[kind].append(unpack(data, kinds[kind]))
+            held[kind].append(unpacked(data))
         yield number, held
 
 
@@ -140,7 +117,7 @@ class Sharing(Struct, frozen=True):
 
     def shares(self, rows: Batches) -> Iterator[Share]:
         """Yield the shares of rows sorted by share, kind and number."""
-        for number, held in _held(rows, ReplicaRows):
+        for number, held in _held(rows):
             joined = join(self.places, held[_ROWS])
             transactional = set(joined.ids[joined.is_transactional].tolist())
             names = {
@@ -164,19 +141,13 @@ def group_creators(rows: Batches, sharing: Sharing, shares: int) -> Batches:
     for share in sharing.shares(rows):
         found = creators(share.ids.joined, share.chosen.numbers, share.ids.names)
         keys = [zlib.crc32(repr(creator.key).encode("utf-8", "replace")) for creator in found]
-
-        def some(places: Any, found: list[Creator] = found) -> list[Creator]:  # noqa: ANN401
-            return [found[at] for at in places.tolist()]
-
-        yield from _shared(shares, 0, share.number, np.array(keys, dtype=np.int64), some)
+        for number, places in _shared(shares, np.array(keys, dtype=np.int64)):
+            yield _row(number, 0, share.number, [found[at] for at in places.tolist()])
 
 
 def largest_creators(rows: Batches) -> Batches:
     """Give the largest kinds of all these: each kind is in one task."""
-    found: list[Creator] = []
-    for batch in rows:
-        for data in batch.column("data"):
-            found += unpack(data.as_py(), list[Creator])
+    found = (creator for (data,) in cells(rows, "data") for creator in unpacked(data))
     yield _row(0, 0, 0, top_creators(found))
 
 
@@ -212,10 +183,9 @@ def find_first(rows: Batches, sharing: Sharing, steps: TimeSteps | None, most: i
 def merge_first(rows: Batches, most: int) -> Batches:
     """Give the first `most` ids of all shares, in one task."""
     first: FirstIds | None = None
-    for batch in rows:
-        for data in batch.column("data"):
-            more = unpack(data.as_py(), FirstIds)
-            first = more if first is None else first.with_more(more, most)
+    for (data,) in cells(rows, "data"):
+        more = unpacked(data)
+        first = more if first is None else first.with_more(more, most)
     if first is not None:
         yield _row(0, 0, 0, first)
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, ReadPartition, RecordTask, read_partition
+from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, RecordTask, read_partition
 from kaudit.audits.records.spill import Spill
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, matched
@@ -31,7 +32,7 @@ from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.jobs import collected, errors_in_one_line, from_here, named_job, on_disk, require_readable
 from kaudit.spark.releases import arrow_table, by_number, work_frame
-from kaudit.spark.tasks import Batches, prepare_worker, row, works_of
+from kaudit.spark.tasks import Batches, packed, prepare_worker, row, unpacked, works_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,15 +61,6 @@ class _Question(Struct, frozen=True):
         return replace(like, identified=spill, **own)
 
 
-class _Answer(Struct, frozen=True):
-    index: int
-    read: ReadPartition
-
-
-def _index(answer: _Answer) -> int:
-    return answer.index
-
-
 class SparkRecords(Struct, frozen=True):
     """Compares on the session that `sessions` gives for so many jobs at once; a RecordEngine."""
 
@@ -85,9 +77,9 @@ class SparkRecords(Struct, frozen=True):
             on_disk(_questions(spark, work).mapInArrow(read_one, _ROWS)) as rows,
         ):
             with named_job(spark, "kaudit: read records"):
-                answers = [unpack(data, _Answer) for data in _data(rows, _READ)]
+                answers = sorted(map(unpacked, _data(rows, _READ)), key=itemgetter(0))
             progress.advance(comparison.bytes)
-            assembly = comparison.assembly([each.read for each in sorted(answers, key=_index)])
+            assembly = comparison.assembly([read for _, read in answers])
             match = partial(_match, bits=bits, partitions=assembly.partitions, cut_off=assembly.cut_off, begins=None)
             with on_disk(by_number(rows, 1 << bits, "bucket").mapInArrow(match, _ROWS)) as single:
                 return assembly, _grouped(spark, single, match, assembly, directory)
@@ -168,7 +160,7 @@ def _read(questions: Batches, like: RecordTask, options: ScanOptions, open_sourc
         with tempfile.TemporaryDirectory(prefix="kaudit-ledger-") as place:
             spill = Spill(place, "identified", IDENTIFIED)
             done = read_partition(question.task(like, spill), options, open_source)
-            yield row(_ROWS, 0, _READ, pack(_Answer(question.index, done)))
+            yield row(_ROWS, 0, _READ, packed((question.index, done)))
             yield from _spilled(spill, _TARGET if question.of_target else _SOURCE)
 
 

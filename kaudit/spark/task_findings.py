@@ -2,10 +2,10 @@
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -28,11 +28,11 @@ from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.failed_reads import FailedReads
-from kaudit.reading.shuffle_codec import pack, unpack
+from kaudit.reading.shuffle_codec import unpack
 from kaudit.scanning.findings import CrossPartitionEvidence, ScanContext, partition_findings
 from kaudit.scanning.result_parts import ScanFindings
 from kaudit.source.layout import Unreadable
-from kaudit.spark.tasks import AUDIT, WHOLE, Batches, Given, Replayed, packed, row
+from kaudit.spark.tasks import AUDIT, WHOLE, Batches, Given, Replayed, cells, packed, row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -275,12 +275,7 @@ def audits_of(replayed: "DataFrame", *more: str) -> "DataFrame":
 
 def replicas(rows: Batches, kind: Any) -> Iterator[tuple[int, Replayed, Any]]:  # noqa: ANN401 - a type
     """Yield of rows with audits job index, audit, and what was kept beside it, of type `kind`, where the rows have that."""
-    cells = (
-        (batch.column("job_index")[at].as_py(), *(_cell(batch, name, at) for name in ("audit", "kept")))
-        for batch in rows
-        for at in range(batch.num_rows)
-    )
-    for job_index, slices in groupby(cells, key=lambda cell: cell[0]):
+    for job_index, slices in groupby(cells(rows, "job_index", "audit", "kept"), key=itemgetter(0)):
         audit: bytes | None = None
         kept: list[bytes] = []
         for _, first, part in slices:
@@ -291,10 +286,6 @@ def replicas(rows: Batches, kind: Any) -> Iterator[tuple[int, Replayed, Any]]:  
         replayed = unpack(audit, Replayed)
         replayed.partition.relink_observations()
         yield job_index, replayed, unpack(b"".join(kept), kind) if kept else None
-
-
-def _cell(batch: pa.RecordBatch, name: str, at: int) -> Any:  # noqa: ANN401 - pyarrow has no types
-    return batch.column(name)[at].as_py() if name in batch.schema.names else None
 
 
 TIMELINE_ROWS = "job_index int, number long, timeline binary"
@@ -327,4 +318,4 @@ def make_timelines(
             events = None if logs is None else logs.of_partition(place.topic, place.partition)
             made = partition_timelines(part, kept, findings, events)
             for number, timeline in enumerate(islice(made, listed.get(job_index, 0))):
-                yield row(TIMELINE_ROWS, job_index, number, pack(timeline))
+                yield row(TIMELINE_ROWS, job_index, number, packed(timeline))

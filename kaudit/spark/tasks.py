@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, groupby, repeat
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -122,17 +123,25 @@ def prepare_worker() -> None:
         gc.freeze()
 
 
+def cells(rows: Batches, *names: str) -> Iterator[list[Any]]:
+    """Yield these columns of rows as Python values, row by row; a column that is not there is null."""
+    for batch in rows:
+        absent = pa.nulls(batch.num_rows)
+        columns = [batch.column(name) if name in batch.schema.names else absent for name in names]
+        for at in range(batch.num_rows):
+            yield [column[at].as_py() for column in columns]
+
+
 def works_of(rows: Batches, kind: type[Work]) -> Iterator[Work]:
     """Yield the works of rows of `work_frame`, which are of this type."""
-    return (unpack(data.as_py(), kind) for batch in rows for data in batch.column("work"))
+    return (unpack(data, kind) for (data,) in cells(rows, "work"))
 
 
 def answering(questions: Batches, answer: Callable[[Any], object]) -> Batches:
     """Answer each row's question; one row out for one row in."""
     prepare_worker()
-    for batch in questions:
-        for number, data in zip(batch.column("number"), batch.column("question"), strict=True):
-            yield row(ANSWERS, number.as_py(), packed(answer(unpacked(data.as_py()))))
+    for number, question in cells(questions, "number", "question"):
+        yield row(ANSWERS, number, packed(answer(unpacked(question))))
 
 
 ANSWERS = "number long, answer binary"
@@ -246,7 +255,7 @@ class Replayed(Struct, frozen=True):
 def replay(rows: Batches, keeps: Rows, open_source: OpenSource) -> Batches:
     """Replay partitions from rows of CHUNKS, sorted by CHUNK_ORDER; yield STEPS. What must be read twice is read here too."""
     prepare_worker()
-    for job_index, same in groupby(chain.from_iterable(map(_cells, rows)), key=lambda cells: cells[0]):
+    for job_index, same in groupby(cells(rows, "job_index", "kind", "ranges", "data"), key=itemgetter(0)):
         own = iter(same)
         _, kind, _, packed = next(own)
         assert kind == HEADER, f"job {job_index}: ranges came before their partition was opened"
@@ -260,13 +269,6 @@ def replay(rows: Batches, keeps: Rows, open_source: OpenSource) -> Batches:
             missing -= ranges
         assert missing == 0, f"job {job_index}: {missing} ranges did not arrive"
         yield from steps_of(header, Replayed(feed.close()), keeps, sink, open_source)
-
-
-def _cells(batch: pa.RecordBatch) -> Iterator[tuple[int, int, int, bytes]]:
-    columns = [batch.column(name) for name in ("job_index", "kind", "ranges", "data")]
-    for at in range(batch.num_rows):
-        job_index, kind, ranges, data = (column[at].as_py() for column in columns)
-        yield job_index, kind, ranges, data
 
 
 def steps_of(
