@@ -46,6 +46,7 @@ from kaudit.spark.tasks import (
     SCAN_WIDE,
     WHOLE,
     Batches,
+    cells,
     prepare_worker,
     shards_of,
     step,
@@ -84,11 +85,11 @@ class Evidence(Struct, frozen=True):
         outlines: dict[int, PartitionAudit | None] = {}
         for batch in rows:
             about_all = pc.equal(batch.column("shard"), SCAN_WIDE)
-            for cells in batch.filter(about_all).to_pylist():
-                if cells["kind"] == PLANNED:
-                    known.append(unpacked(cells["data"]))
+            for kind, job_index, data in cells(iter([batch.filter(about_all)]), "kind", "job_index", "data"):
+                if kind == PLANNED:
+                    known.append(unpacked(data))
                 else:
-                    outlines[cells["job_index"]] = None if cells["kind"] == LEFT_OUT else unpacked(cells["data"])
+                    outlines[job_index] = None if kind == LEFT_OUT else unpacked(data)
             others = batch.filter(pc.invert(about_all))
             if others.num_rows:
                 yield others
@@ -170,11 +171,11 @@ def join_incidents(rows: Batches) -> Batches:
         results: list[ResultWithoutFindings] = []
         counts: dict[int, tuple[int, FindingCounts]] = {}
         for batch in own:
-            for cells in batch.to_pylist():
-                if cells["kind"] == GROUPS:
-                    counts[cells["job_index"]] = unpacked(cells["data"])
-                elif cells["kind"] == RESULT:
-                    results.append(unpacked(cells["data"]))
+            for kind, job_index, data in cells(iter([batch]), "kind", "job_index", "data"):
+                if kind == GROUPS:
+                    counts[job_index] = unpacked(data)
+                elif kind == RESULT:
+                    results.append(unpacked(data))
             yield batch.filter(pc.equal(batch.column("kind"), FINDINGS))
         for result in results:
             yield from _joined(result, dict(sorted(counts.items())))
@@ -205,13 +206,13 @@ class FindingRows(Struct, frozen=True):
         prepare_worker()
         for _, own in _by_shard(rows):
             joined = Joined({}, None)
-            for cells in (cells for batch in own for cells in batch.to_pylist()):
-                if cells["kind"] == INCIDENTS:
-                    joined = unpacked(cells["data"])
-                elif cells["kind"] == FINDINGS:
-                    yield from self.stamp.rows(joined.findings(cells["job_index"], unpacked(cells["data"])))
+            for kind, job_index, data in cells(own, "kind", "job_index", "data"):
+                if kind == INCIDENTS:
+                    joined = unpacked(data)
+                elif kind == FINDINGS:
+                    yield from self.stamp.rows(joined.findings(job_index, unpacked(data)))
                 elif not self.allow_incomplete:
-                    result, found = unpacked(cells["data"])
+                    result, found = unpacked(data)
                     require_complete(result.with_findings(found))
 
 
@@ -231,8 +232,7 @@ class Histories(Struct, frozen=True):
                         raise incomplete(made.failed)
                     yield from self._rows(made, newest)
             elif not self.allow_incomplete:
-                for cells in (cells for batch in own for cells in batch.to_pylist() if cells["kind"] == RESULT):
-                    result = unpacked(cells["data"])
+                for result in (unpacked(data) for kind, data in cells(own, "kind", "data") if kind == RESULT):
                     require_complete(result.with_findings(ScanFindings((), result.options.producer_ids)))
 
     def _rows(self, made: TopicPartition, newest: Profile) -> Batches:
@@ -252,14 +252,14 @@ def history_rows(
 
 def scan_result(rows: Iterable[pa.RecordBatch]) -> ScanResult:
     """Return the result of the scan, from all rows of `join_incidents`, by shard and job index."""
-    held = [cells for batch in rows for cells in batch.to_pylist()]
-    ((result, found),) = (unpacked(cells["data"]) for cells in held if cells["kind"] == RESULT)
-    joined = {cells["shard"]: unpacked(cells["data"]) for cells in held if cells["kind"] == INCIDENTS}
+    held = list(cells(iter(rows), "shard", "job_index", "kind", "data"))
+    ((result, found),) = (unpacked(data) for *_, kind, data in held if kind == RESULT)
+    joined = {shard: unpacked(data) for shard, _, kind, data in held if kind == INCIDENTS}
     findings = [
         finding
-        for cells in held
-        if cells["kind"] == FINDINGS
-        for finding in joined[cells["shard"]].findings(cells["job_index"], unpacked(cells["data"]))
+        for shard, job_index, kind, data in held
+        if kind == FINDINGS
+        for finding in joined[shard].findings(job_index, unpacked(data))
     ]
     whole: ScanResult = result.with_findings(replace(found, findings=findings))
     return whole

@@ -37,18 +37,18 @@ from kaudit.scanning.result_parts import ScanFindings
 from kaudit.scanning.versions import newest_profile
 from kaudit.source.schemes import open_segment
 from kaudit.spark.jobs import (
-    JobProgress,
     ReadMetrics,
     SparkFailedError,
     ask_tasks,
     collected,
     from_here,
     on_disk,
+    reading_progress,
     require_readable,
     retries,
 )
 from kaudit.spark.plan import AuditPlan, SparkPlan, listed_input
-from kaudit.spark.producer_listing import NamesOfJobs, RowsOfList, list_producers, shared_ids, shares_of
+from kaudit.spark.producer_listing import RowsOfList, list_producers, names_of_jobs, shared_ids, shares_of
 from kaudit.spark.reading_in_tasks import ReadingInTasks, read_metadata_logs, replayed_on
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark.tables import SparkTables
@@ -128,7 +128,7 @@ class _Run(Struct, frozen=True):
         audit.state, audit.failed = None if state is None else state.use, tasks.failed
         outlines = self.replayed.where(f"kind = {OUTLINE}").select("job_index", "data")
         what = f"kaudit: audit {', '.join(known.options.paths)}"
-        with JobProgress(self.metrics, self.plan.ranges, self.plan.bytes, progress):
+        with reading_progress(self.metrics, self.plan.ranges, self.plan.bytes, progress):
             table = collected(self.session, what, outlines)
         self.metrics.log()
         for job_index, data in _by_job(table):
@@ -214,7 +214,7 @@ class _SparkAudit(AuditedInput):
             run.planned.jobs,
             self._in_tasks,
             self._scan_wide.findings(self._in_tasks.across),
-            NamesOfJobs(run.session, logs, shares_of(self._audit, result)),
+            partial(names_of_jobs, run.session, logs, shares_of(self._audit, result)),
             listed,
             result.not_audited,
         )

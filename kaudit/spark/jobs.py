@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -257,41 +256,32 @@ def _tasks(context: "SparkContext", group: str) -> tuple[int, int]:
 _POLL_SECONDS = 0.25
 
 
-class JobProgress:
-    """Reports how many bytes are read, while the body runs: all of them once every one of the `ranges` was."""
+@contextmanager
+def reading_progress(metrics: ReadMetrics, ranges: int, total_bytes: int, progress: Progress) -> Iterator[None]:
+    """Report how many bytes are read, while the body runs: all of them once every one of the `ranges` was."""
+    reported, share, done = 0, 0, threading.Event()
 
-    def __init__(self, metrics: ReadMetrics, ranges: int, total_bytes: int, progress: Progress) -> None:
-        self._metrics = metrics
-        self._ranges = ranges
-        self._total = total_bytes
-        self._progress = progress
-        self._reported = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._poll, name="kaudit-progress", daemon=True)
+    def report() -> None:
+        nonlocal reported
+        # tasks that ran twice counted twice, so only the end of the job is the end
+        read = total_bytes * min(metrics.ranges.value, ranges - 1 + share) // max(ranges, 1)
+        if read > reported:
+            progress.advance(read - reported)
+            reported = read
 
-    def __enter__(self) -> Self:
-        self._progress.start(self._total)
-        self._thread.start()
-        return self
+    def poll() -> None:
+        while not done.wait(_POLL_SECONDS):
+            report()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-        self._thread.join()
-        self._report(1 if kind is None else 0)
-
-    def _poll(self) -> None:
-        while not self._done.wait(_POLL_SECONDS):
-            self._report(0)
-
-    def _read(self, share: int) -> int:
-        """Return how many bytes are read; tasks that ran twice counted twice, so only the end of the job is the end."""
-        read = self._metrics.ranges.value
-        return self._total * min(read, self._ranges - 1 + share) // max(self._ranges, 1)
-
-    def _report(self, share: int) -> None:
-        read = self._read(share)
-        if read > self._reported:
-            self._progress.advance(read - self._reported)
-            self._reported = read
+    progress.start(total_bytes)
+    thread = threading.Thread(target=poll, name="kaudit-progress", daemon=True)
+    thread.start()
+    ended = False
+    try:
+        yield
+        ended = True
+    finally:
+        done.set()
+        thread.join()
+        share = int(ended)
+        report()

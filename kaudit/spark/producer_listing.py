@@ -70,22 +70,22 @@ def _in_shares(rows: "DataFrame", shares: int) -> "DataFrame":
     return by_number(rows, shares, "share").sortWithinPartitions("share", "kind", "number")
 
 
-class NamesOfJobs(Struct, frozen=True):
-    """The transactional ids that partitions of __transaction_state name, brought to the jobs that have their producer ids."""
+def names_of_jobs(
+    spark: "SparkSession",
+    coordinator: Sequence[PartitionDirectory],
+    shares: int,
+    kept: "DataFrame",
+    output_batches: OutputBatches,
+) -> "DataFrame | None":
+    """Bring transactional ids that __transaction_state names to the jobs that have their producer ids: rows like pieces.
 
-    session: "SparkSession"
-    coordinator: Sequence[PartitionDirectory]
-    shares: int
-
-    def pieces(self, kept: "DataFrame", output_batches: OutputBatches) -> "DataFrame | None":
-        """Describe rows like those of pieces; None where there is no such topic."""
-        if not self.coordinator:
-            return None
-        rows = kept.mapInArrow(partial(share_ids, shares=self.shares), SHARES_SCHEMA)
-        rows = rows.unionByName(_names(self.session, self.coordinator, self.shares))
-        return _in_shares(rows, self.shares).mapInArrow(
-            partial(name_jobs, output_batches=output_batches), PIECES_SCHEMA
-        )
+    None where there is no such topic.
+    """
+    if not coordinator:
+        return None
+    rows = kept.mapInArrow(partial(share_ids, shares=shares), SHARES_SCHEMA)
+    rows = _in_shares(rows.unionByName(_names(spark, coordinator, shares)), shares)
+    return rows.mapInArrow(partial(name_jobs, output_batches=output_batches), PIECES_SCHEMA)
 
 
 def shared_ids(  # noqa: PLR0913, PLR0917 - all that is known of an audit

@@ -101,22 +101,14 @@ def _held(rows: Batches) -> Iterator[tuple[int, list[list[Any]]]]:
         yield number, held
 
 
-class Share(Struct, frozen=True):
-    """A share of the ids: its number, and what is known of those that the list is to have."""
-
-    number: int
-    ids: Ids
-    chosen: Chosen
-
-
 class Sharing(Struct, frozen=True):
     """What shares are put together with: all replicas, in order, and what makes the list."""
 
     places: Sequence[ReplicaPlace]
     listing: Listing
 
-    def shares(self, rows: Batches) -> Iterator[Share]:
-        """Yield the shares of rows sorted by share, kind and number."""
+    def shares(self, rows: Batches) -> Iterator[tuple[int, Ids, Chosen]]:
+        """Yield the number, the ids, and those that the list is to have, of each share of rows sorted by share, kind and number."""
         for number, held in _held(rows):
             joined = join(self.places, held[_ROWS])
             transactional = set(joined.ids[joined.is_transactional].tolist())
@@ -127,22 +119,22 @@ class Sharing(Struct, frozen=True):
                 if producer_id in transactional
             }
             ids = Ids(joined, by_producer(finding for some in held[_FINDINGS] for finding in some), names)
-            yield Share(number, ids, self.listing.choose(ids))
+            yield number, ids, self.listing.choose(ids)
 
 
 def figure(rows: Batches, sharing: Sharing) -> Batches:
     """Give the figures of each share."""
-    for share in sharing.shares(rows):
-        yield _row(0, 0, share.number, sharing.listing.figures(share.ids, share.chosen))
+    for share, ids, chosen in sharing.shares(rows):
+        yield _row(0, 0, share, sharing.listing.figures(ids, chosen))
 
 
 def group_creators(rows: Batches, sharing: Sharing, shares: int) -> Batches:
     """Group the ids of each share by kind of client, each kind in a share that its key gives."""
-    for share in sharing.shares(rows):
-        found = creators(share.ids.joined, share.chosen.numbers, share.ids.names)
+    for share, ids, chosen in sharing.shares(rows):
+        found = creators(ids.joined, chosen.numbers, ids.names)
         keys = [zlib.crc32(repr(creator.key).encode("utf-8", "replace")) for creator in found]
         for number, places in _shared(shares, np.array(keys, dtype=np.int64)):
-            yield _row(number, 0, share.number, [found[at] for at in places.tolist()])
+            yield _row(number, 0, share, [found[at] for at in places.tolist()])
 
 
 def largest_creators(rows: Batches) -> Batches:
@@ -172,12 +164,11 @@ class FirstIds(Struct, frozen=True):
 
 def find_first(rows: Batches, sharing: Sharing, steps: TimeSteps | None, most: int) -> Batches:
     """Give the first `most` ids of each share."""
-    for share in sharing.shares(rows):
-        joined, numbers = share.ids.joined, share.chosen.numbers[:most]
-        seen = sharing.listing.first_seen(share.ids, share.chosen)
+    for share, ids, chosen in sharing.shares(rows):
+        numbers, seen = chosen.numbers[:most], sharing.listing.first_seen(ids, chosen)
         counts = np.zeros(0, dtype=np.int64) if steps is None else steps.counts(seen)
-        first = FirstIds(share.chosen.keys[:most], joined.ids[numbers], joined.replicas[numbers], counts)
-        yield _row(0, 0, share.number, first)
+        first = FirstIds(chosen.keys[:most], ids.joined.ids[numbers], ids.joined.replicas[numbers], counts)
+        yield _row(0, 0, share, first)
 
 
 def merge_first(rows: Batches, most: int) -> Batches:
@@ -192,10 +183,10 @@ def merge_first(rows: Batches, most: int) -> Batches:
 
 def make_producers(rows: Batches, sharing: Sharing, wanted: NDArray[np.int64]) -> Batches:
     """Make the producers with these ids, ascending."""
-    for share in sharing.shares(rows):
-        numbers = np.flatnonzero(np.isin(share.ids.joined.ids, wanted, assume_unique=True))
-        for number, made in enumerate(_some_at_once(sharing.listing, share.ids, numbers)):
-            yield _row(share.number, 0, number, made)
+    for share, ids, _ in sharing.shares(rows):
+        numbers = np.flatnonzero(np.isin(ids.joined.ids, wanted, assume_unique=True))
+        for number, made in enumerate(_some_at_once(sharing.listing, ids, numbers)):
+            yield _row(share, 0, number, made)
 
 
 def _some_at_once(listing: Listing, ids: Ids, numbers: NDArray[np.int64]) -> Iterator[list[Producer]]:
@@ -213,14 +204,14 @@ def row_schema(writer: TableWriter) -> pa.Schema:
 
 def make_rows(rows: Batches, sharing: Sharing, writer: TableWriter, last: tuple[int, int] | None) -> Batches:
     """Make the rows of the table; `last` is key and id of the last one that belongs, None for all."""
-    for share in sharing.shares(rows):
-        numbers, keys = share.chosen.numbers, share.chosen.keys
+    for _, ids, chosen in sharing.shares(rows):
+        numbers, keys = chosen.numbers, chosen.keys
         if last is not None:
-            own = share.ids.joined.ids[numbers]
+            own = ids.joined.ids[numbers]
             among = (keys < last[0]) | ((keys == last[0]) & (own <= last[1]))
             numbers, keys = numbers[among], keys[among]
         start = 0
-        for made in _some_at_once(sharing.listing, share.ids, numbers):
+        for made in _some_at_once(sharing.listing, ids, numbers):
             yield from _sorted_rows(made, keys[start : start + len(made)], writer)
             start += len(made)
 

@@ -1,12 +1,12 @@
 """Tables made in Spark's tasks: brought to the driver a piece at a time, or written by the executors to a store."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct
-from pyspark import StorageLevel
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.listings.producer_histories import HistoryWriter, PartitionHistory, Piece, TableWriter
@@ -18,8 +18,8 @@ from kaudit.partition.job import Job
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.report.machine.parquet import table_to_ipc
-from kaudit.spark.jobs import errors_in_one_line, from_here, named_job
-from kaudit.spark.producer_listing import NamesOfJobs, RowsOfList
+from kaudit.spark.jobs import errors_in_one_line, from_here, named_job, on_disk
+from kaudit.spark.producer_listing import RowsOfList
 from kaudit.spark.releases import by_number, frame_of
 from kaudit.spark.table_target import NAMES, PIECES_SCHEMA, OutputBatches, TableTarget
 from kaudit.spark.task_findings import FindingsInTasks, audits_of, replicas
@@ -39,7 +39,7 @@ class SparkTables(Struct, frozen=True):
     jobs: Sequence[Job]
     in_tasks: FindingsInTasks
     scan_wide: Sequence[Finding]
-    names: NamesOfJobs
+    names: Callable[["DataFrame", OutputBatches], "DataFrame | None"]
     """What puts transactional ids into rows, where the writer looks them up."""
     listed: RowsOfList | None = None
     """The rows of a list of producer ids, which only all partitions together show."""
@@ -91,15 +91,11 @@ class SparkTables(Struct, frozen=True):
         frame = frame.unionByName(_pieces_frame(self.session, writer.of_scan(writer.decide(self.scan_wide))))
         if batches is not None:
             frame = frame.unionByName(self._batches(batches)[0])
-        pieces = frame.persist(StorageLevel.DISK_ONLY)
-        own = {} if self.listed is None else {"producers": self.listed.frame(writer).persist(StorageLevel.DISK_ONLY)}
-        try:
-            with errors_in_one_line():
-                schemas = {name: writer.schema(name) for name in writer.tables(batches=batches is not None)}
-                target.write(self.session, pieces, schemas, own)
-        finally:
-            for kept in (pieces, *own.values()):
-                kept.unpersist()
+        schemas = {name: writer.schema(name) for name in writer.tables(batches=batches is not None)}
+        with errors_in_one_line(), ExitStack() as kept:
+            listed = {} if self.listed is None else {"producers": self.listed.frame(writer)}
+            own = {name: kept.enter_context(on_disk(rows)) for name, rows in listed.items()}
+            target.write(self.session, kept.enter_context(on_disk(frame)), schemas, own)
         return target.run_id
 
     @property
@@ -113,7 +109,7 @@ class SparkTables(Struct, frozen=True):
     def _names(self, writer: TableWriter, output_batches: OutputBatches) -> "DataFrame | None":
         if not writer.looks_up_names:
             return None
-        return self.names.pieces(self._kept, output_batches)
+        return self.names(self._kept, output_batches)
 
     def _batches(self, writer: BatchWriter) -> tuple["DataFrame", OutputBatches]:
         tasks = segment_tasks(self.jobs, self.not_audited)

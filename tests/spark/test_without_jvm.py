@@ -43,7 +43,7 @@ from kaudit.spark import session as spark_session
 from kaudit.spark import tables as spark_tables
 from kaudit.spark import task_findings as spark_judging
 from kaudit.spark import tasks as spark_tasks
-from kaudit.spark.jobs import JobProgress, ReadMetrics, SparkFailedError, retries
+from kaudit.spark.jobs import ReadMetrics, SparkFailedError, reading_progress, retries
 from kaudit.spark.session import SESSION_SETTINGS
 from kaudit.spark.table_target import NAMES, PIECES_SCHEMA, OutputBatches, TableTarget
 from kaudit.spark.task_findings import first_timelines
@@ -551,7 +551,7 @@ def test_progress_is_whole_once_every_range_was_read(during, after, steps):
     metrics = ReadMetrics.of(cast("Any", ArrowSession()))
     seen = SeenProgress()
     metrics.ranges.add(during)
-    with JobProgress(metrics, 4, 1000, seen):
+    with reading_progress(metrics, 4, 1000, seen):
         assert seen.come.wait(60)
         metrics.ranges.add(after - during)
     assert (seen.total, seen.steps) == (1000, steps)
@@ -561,7 +561,7 @@ def test_a_job_that_failed_does_not_end_its_progress():
     metrics = ReadMetrics.of(cast("Any", ArrowSession()))
     seen = SeenProgress()
     metrics.ranges.add(4)
-    with pytest.raises(ValueError, match="body"), JobProgress(metrics, 4, 1000, seen):
+    with pytest.raises(ValueError, match="body"), reading_progress(metrics, 4, 1000, seen):
         raise ValueError("body")
     assert seen.steps == [750]
 
