@@ -8,12 +8,10 @@ from msgspec.structs import replace
 from kaudit.broker.attempts import (
     Attempt,
     PartitionAttempt,
-    add_partitions,
     configuration,
+    coordinator_requests,
     delete_records,
     describe,
-    end_txn,
-    init_producer_id,
     leader_change,
     produce,
     produce_request,
@@ -55,9 +53,9 @@ class _Requests(NamedTuple):
 
 
 _ANSWERS: dict[type, AnswerAttempt] = {
-    init_producer_id.InitProducerId: init_producer_id.answer,
-    add_partitions.AddPartitions: add_partitions.answer,
-    end_txn.EndTxn: end_txn.answer,
+    coordinator_requests.InitProducerId: coordinator_requests.answer_init_producer_id,
+    coordinator_requests.AddPartitions: coordinator_requests.answer_add_partitions,
+    coordinator_requests.EndTxn: coordinator_requests.answer_end_txn,
     txn_offset_commit.TxnOffsetCommit: txn_offset_commit.answer,
     write_marker.WriteMarker: write_marker.answer,
     delete_records.DeleteRecords: delete_records.answer,
@@ -70,9 +68,9 @@ _ANSWERS: dict[type, AnswerAttempt] = {
 }
 _REQUESTS: dict[type, str] = {
     produce_request.Produce: "produce",
-    init_producer_id.InitProducerId: "init_producer_id",
-    add_partitions.AddPartitions: "add_partitions",
-    end_txn.EndTxn: "end_txn",
+    coordinator_requests.InitProducerId: "init_producer_id",
+    coordinator_requests.AddPartitions: "add_partitions",
+    coordinator_requests.EndTxn: "end_txn",
     txn_offset_commit.TxnOffsetCommit: "txn_offset_commit",
     write_marker.WriteMarker: "write_marker",
 }

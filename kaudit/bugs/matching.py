@@ -10,6 +10,7 @@ from kaudit.broker.releases.version import RELEASES
 from kaudit.bugs.bug import Bug, Case, Program
 from kaudit.bugs.registry import BUGS
 from kaudit.model.finding import Finding, KnownBug
+from kaudit.model.grouping import grouped
 
 
 def with_known_bugs(
@@ -79,9 +80,9 @@ class _Surroundings:
 
     def _others(self, finding: Finding, code: str, field: str) -> Sequence[Finding]:
         if field not in self._by_field:
-            groups: dict[tuple[object, ...], list[Finding]] = {}
-            for other in self._findings:
-                groups.setdefault((other.topic, other.partition, other.code, getattr(other, field)), []).append(other)
+            groups: dict[tuple[object, ...], list[Finding]] = grouped(
+                ((other.topic, other.partition, other.code, getattr(other, field)), other) for other in self._findings
+            )
             self._by_field[field] = groups
         key = (finding.topic, finding.partition, code, getattr(finding, field))
         return self._by_field[field].get(key, ())

@@ -18,6 +18,7 @@ from kaudit.checks.listed import Listed
 from kaudit.checks.log_causes import LogCause
 from kaudit.model.evidence import NO_EVIDENCE, FindingEvidence
 from kaudit.model.finding import Explanation, Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.impact import Impact
 from kaudit.model.observation import OUT_OF_ORDER, Observation, ObservationKind
 from kaudit.model.sequence import SequenceRanges
@@ -49,10 +50,7 @@ class Evidence:
 
     @functools.cached_property
     def _observations(self) -> Mapping[ObservationKind, Sequence[Observation]]:
-        by_kind: dict[ObservationKind, list[Observation]] = {}
-        for observation in self.of(Observation):
-            by_kind.setdefault(observation.kind, []).append(observation)
-        return by_kind
+        return grouped((observation.kind, observation) for observation in self.of(Observation))
 
     def observed(self, *kinds: ObservationKind) -> Sequence[Observation]:
         """All observations of these kinds that missing offsets do not explain, those of each kind in offset order."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kaudit.checks.incident_rules import REPLICAS, RULES, Near, Part, Rule, windows
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 
 
 class Reach(NamedTuple):
@@ -127,9 +128,7 @@ def partition_incidents(findings: Sequence[Finding]) -> PartitionIncidents:
     places = {id(finding): index for index, finding in enumerate(findings)}
     leads = _Leads(len(findings))
     reached: dict[tuple[int, int, int, int], None] = {}
-    by_code: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_code.setdefault(finding.code, []).append(finding)
+    by_code = grouped((finding.code, finding) for finding in findings)
     for number, rule in enumerate(RULES):
         chosen = (
             findings if rule is REPLICAS else [finding for code in parts_of(rule, by_code) for finding in by_code[code]]
@@ -186,9 +185,7 @@ def ids_across(groups: Sequence[Mapping[int, Group]], reaches: Sequence[Sequence
         start = starts[Near(reach.subject, reach.span_ms, reach.at_ms)] if reach.span_ms else -1
         leads.join(node, first.setdefault((reach.subject, start), node))
     places = list(nodes)
-    together: dict[int, list[int]] = {}
-    for node in range(len(nodes)):
-        together.setdefault(leads.of(node), []).append(node)
+    together = grouped((leads.of(node), node) for node in range(len(nodes)))
     found: dict[int, dict[int, str]] = {}
     for same in together.values():
         if len(same) > 1:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kaudit.model.coordinator import TransactionStanding
 from kaudit.model.evidence_parts import BatchEvidence
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.transactional_ids import application_of
 
 _Subject = Hashable
@@ -296,9 +297,7 @@ def _divergences(findings: Sequence[Finding], _: _Parts) -> _Subjects:
 def _sorted_groups(
     findings: Iterable[Finding], key: Callable[[Finding], _Subject]
 ) -> Iterator[tuple[_Subject, list[Finding]]]:
-    groups: dict[_Subject, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(key(finding), []).append(finding)
+    groups = grouped((key(finding), finding) for finding in findings)
     yield from groups.items()
 
 

@@ -1,8 +1,13 @@
 """Numbers and lists in the sentences of findings."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaudit.model.json_record import rfc3339
+
+if TYPE_CHECKING:
+    from kaudit.model.producer_ids import BlockEntry
+    from kaudit.model.producer_listing import GrantedBlock
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -28,3 +33,9 @@ def time_text(timestamp_ms: int) -> str:
     """Return `2026-11-26 18:50:48 UTC`."""
     text = rfc3339(timestamp_ms - timestamp_ms % 1000) or f"{timestamp_ms} ms"
     return text.replace("T", " ").removesuffix("Z").removesuffix(".000") + " UTC"
+
+
+def block_text(block: "BlockEntry | GrantedBlock") -> str:
+    """Return `3000..3999 of broker 0`."""
+    place = f"{block.start}..{block.end}"
+    return place if block.broker is None else f"{place} of broker {block.broker}"

@@ -19,6 +19,7 @@ from kaudit.cli.settings import Settings
 from kaudit.engines.engine import Engine
 from kaudit.engines.progress import Progress
 from kaudit.errors import NothingToAuditError, UnreadableInputError, UsageError
+from kaudit.model.grouping import grouped
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
 from kaudit.report.console import visible
@@ -188,10 +189,7 @@ def run_audit(
 
 def _missing_lines(notes: Sequence[NotAudited]) -> Iterator[str]:
     """Yield a line for each thing asked for that was not audited; of many with one reason the first are named."""
-    by_reason: dict[str, list[str]] = {}
-    for note in notes:
-        if note.asked_for:
-            by_reason.setdefault(note.reason, []).append(note.path)
+    by_reason = grouped((note.reason, note.path) for note in notes if note.asked_for)
     for reason, paths in by_reason.items():
         named = [f"{visible(path)}: " for path in paths]
         if len(paths) > _NAMED:

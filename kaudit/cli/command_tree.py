@@ -16,6 +16,7 @@ from typer.models import CommandInfo
 from kaudit.cli.commands import COMMANDS, module_of
 from kaudit.cli.exits import ExitCode
 from kaudit.cli.settings import INPUTS, Version, configurable_options
+from kaudit.model.grouping import grouped
 
 _SHORT_HELP = """\
 kaudit audits Apache Kafka logs: which producer's records were lost, duplicated or fenced, where, and why.
@@ -213,10 +214,9 @@ def arguments(command: TyperCommand) -> list[TyperArgument]:
 
 def sections_of(command: TyperCommand) -> dict[str, list[TyperOption]]:
     """Return the options of a command by heading: first the command's own headings, then those it shares, in the order of all commands."""
-    sections: dict[str, list[TyperOption]] = {}
-    for param in command.params:
-        if isinstance(param, TyperOption):
-            sections.setdefault(param.rich_help_panel or _OWN, []).append(param)
+    sections = grouped(
+        (param.rich_help_panel or _OWN, param) for param in command.params if isinstance(param, TyperOption)
+    )
     ranks = {heading: rank for rank, heading in enumerate(_SHARED_HEADINGS)}
     return {heading: sections[heading] for heading in sorted(sections, key=lambda heading: ranks.get(heading, -1))}
 

@@ -63,6 +63,6 @@ def _write(listing: GroupListing, target: RowTarget, display: DisplayOptions) ->
     elif target.form == "jsonl":
         show(target, rows_jsonl(listing.rows), display.terminal)
     elif target.form == "json":
-        show(target, document(listing.rows, lambda: listing), display.terminal)
+        show(target, document(listing), display.terminal)
     else:
         show(target, text(listing, console_of(target, display.terminal)), display.terminal)

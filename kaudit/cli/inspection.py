@@ -22,7 +22,7 @@ from kaudit.inspect.row_filter import RowFilter
 from kaudit.inspect.rows import BytesForm, BytesFormatter
 from kaudit.inspect.walk import UNREADABLE, InspectOptions, inspect_rows
 from kaudit.report.console import ColorChoice, Console, visible
-from kaudit.report.json_rows import inspect_document, rows_jsonl
+from kaudit.report.json_rows import rows_document, rows_jsonl
 from kaudit.report.text.inspect_table import table
 from kaudit.scanning.options import parse_broker_version
 from kaudit.source.option import check_int64, parse_int64
@@ -189,5 +189,5 @@ def _pieces(form: str, rows: Iterable[_Row], inputs: Sequence[str], console: Con
     if form == "jsonl":
         return rows_jsonl(rows)
     if form == "json":
-        return inspect_document(rows, inputs)
+        return rows_document("kaudit.inspect/1", rows, before={"inputs": list(inputs)})
     return table(rows, console)

@@ -11,6 +11,7 @@ from kaudit.audits.coordinator.commit_history import MOST_TAKEN, CommitHistory
 from kaudit.audits.coordinator.group_log import GroupLogReader
 from kaudit.audits.coordinator.group_members import Group, GroupMembers
 from kaudit.model.group_commits import CommittedSteps
+from kaudit.model.grouping import grouped
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
@@ -117,9 +118,7 @@ def list_partition(task: GroupTask, options: ScanOptions, open_source: OpenSourc
 def _of_groups(history: CommitHistory, bounds: Mapping[tuple[str, int], _Bounds]) -> Iterator[tuple[str, list[Row]]]:
     """Yield the rows of each group: itself, its members, its offsets, its commits if they were kept, its steps."""
     offsets: dict[str, list[Row]] = {}
-    steps: dict[str, list[CommittedSteps]] = {}
-    for steps_of in history.steps():
-        steps.setdefault(steps_of.group, []).append(steps_of)
+    steps = grouped((steps_of.group, steps_of) for steps_of in history.steps())
     back = {(one.group, one.topic, one.partition): one for each in steps.values() for one in each}
     for newest in history.newest():
         name, place = newest.committed.group, (newest.topic, newest.partition)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kaudit.listings.query import Query
 from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.producer_listing import ProducerPartition, ProducerState
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.rows import Rows
@@ -222,7 +223,4 @@ def about_producers(findings: Iterable[Finding], query: Query) -> Iterator[About
 
 def by_producer(found: Iterable[AboutProducer]) -> dict[int, list[AboutProducer]]:
     """Group by producer id."""
-    grouped: dict[int, list[AboutProducer]] = {}
-    for finding in found:
-        grouped.setdefault(finding.producer_id, []).append(finding)
-    return grouped
+    return grouped((finding.producer_id, finding) for finding in found)

@@ -6,7 +6,14 @@ from enum import Enum
 
 from msgspec import Struct
 
+from kaudit import __version__
+
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC; with its zone each text costs twice as much
+
+
+def document_head(schema: str) -> dict[str, object]:
+    """Return the fields that every document has: its schema, and what wrote it."""
+    return {"schema": schema, "tool": {"name": "kaudit", "version": __version__}}
 
 
 def rfc3339(milliseconds: int) -> str | None:

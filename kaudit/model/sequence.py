@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from kaudit.model.grouping import grouped
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -53,10 +55,8 @@ class SequenceRanges:
     """A set of sequences that says how many of a range are in it; far fewer than 2^30 of a producer's epoch."""
 
     def __init__(self, ranges: Iterable[SequenceRange]) -> None:
-        grouped: dict[tuple[int, int], list[SequenceRange]] = {}
-        for given in ranges:
-            grouped.setdefault((given.producer_id, given.producer_epoch), []).append(given)
-        self._epochs = {key: _Epoch(group) for key, group in grouped.items()}
+        by_epoch = grouped(((given.producer_id, given.producer_epoch), given) for given in ranges)
+        self._epochs = {key: _Epoch(group) for key, group in by_epoch.items()}
 
     def count(self, wanted: SequenceRange) -> int:
         """Return how many of these sequences are in the set."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kaudit.audits.sidefiles.log_facts import LogFacts
 from kaudit.model.coverage import Coverage, EndWitness, OffsetClass, OffsetRange
 from kaudit.model.damage import DamageKind, MissingCause, MissingOffsets
+from kaudit.model.grouping import grouped
 from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.partition.continuity import Continuity
 from kaudit.partition.replay import PartitionReplay
@@ -107,9 +108,7 @@ def coverage_of(
     bases = [segment.base_offset for segment in directory.segments if segment.path not in gone]
     start = max([directory.log_start_offset or 0, *bases[:1]])
     end = _log_end(replay, start, unread)
-    kinds: dict[int | None, list[DamageKind]] = {}
-    for placed in log.damages:
-        kinds.setdefault(placed.first_missing, []).append(placed.damage.kind)
+    kinds = grouped((placed.first_missing, placed.damage.kind) for placed in log.damages)
     gaps = [(gap, *_class_of(gap, cleaning, kinds.get(gap.first_offset, ()))) for gap in log.missing]
     counted = _counted(replay, start, gaps, _unlisted_compacted(replay, end, cleaning))
     ranges = _ranges(gaps)

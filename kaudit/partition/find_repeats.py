@@ -12,6 +12,7 @@ from kaudit.audits.repeats.non_idempotent_repeats import without_equal_records
 from kaudit.audits.repeats.restarts import with_bumps
 from kaudit.audits.sequences.rescan import Questions, rescan
 from kaudit.deferred import Deferred
+from kaudit.model.grouping import grouped
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import InterleavedWriters, SharedProducerId
 from kaudit.model.sequence import next_sequence
@@ -159,10 +160,7 @@ def _suspects(anomalies: Sequence[Observation]) -> Mapping[tuple[int, int], int]
     The value is the offset to read from. Clients that count wrongly look like two writers: they have their own check.
     """
     miscounted = {found.producer_id for chain in step_mismatches(anomalies) for found in chain.observations}
-    counted: dict[tuple[int, int], list[Observation]] = {}
-    for found in anomalies:
-        if found.producer_id not in miscounted:
-            counted.setdefault(_key(found), []).append(found)
+    counted = grouped((_key(found), found) for found in anomalies if found.producer_id not in miscounted)
     chosen = {key: _start(own[0]) for key, own in counted.items() if len(own) >= interleaved_writers.MIN_CHANGES}
     return dict(list(chosen.items())[:MAX_SUSPECTS])
 

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import HEADER_SIZE, batch_size
+from kaudit.model.grouping import grouped
 from kaudit.reading.read_window import Window
-from kaudit.reading.saved_partition import SavedPartition, SavedPiece, SavedRows
+from kaudit.reading.saved_partition import SavedPartition, SavedRows
 from kaudit.source.bytes import ByteSource, announce
 from kaudit.source.kafka.fetched_segment import FetchedSegment
 from kaudit.source.layout import PartitionDirectory, SegmentFile
@@ -69,9 +70,7 @@ def with_saved(plan: Sequence[ChunkSpec], saved: SavedPartition) -> list[ChunkSp
     What need not be put together again is left out.
     """
     resumed = {(piece.segment, piece.start) for piece in saved.pieces[: saved.resumed]}
-    pieces: dict[int, list[SavedPiece]] = {}
-    for piece in saved.pieces:
-        pieces.setdefault(piece.segment, []).append(piece)
+    pieces = grouped((piece.segment, piece) for piece in saved.pieces)
     together = {piece.segment + number for piece in saved.pieces for number in range(1, piece.joined + 1)}
     specs = {spec.segment: spec for spec in plan}
     found: list[ChunkSpec] = []

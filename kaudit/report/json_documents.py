@@ -10,9 +10,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit import __version__
 from kaudit.model.batch_fields import NO_TIMESTAMP
-from kaudit.model.json_record import rfc3339
+from kaudit.model.json_record import document_head, json_value, rfc3339
 from kaudit.model.producer_listing import GrantedBlock, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
@@ -33,8 +32,7 @@ _AT_A_TIME = 32
 def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str, object]:
     """Return the fields that every document begins with: tool, inputs, versions, and what was not checked."""
     document: dict[str, object] = {
-        "schema": schema,
-        "tool": {"name": "kaudit", "version": __version__},
+        **document_head(schema),
         "broker_version": result.broker_version.to_dict(),
         "inputs": list(result.inputs),
         "incomplete": result.incomplete,
@@ -43,20 +41,9 @@ def header(result: ScanResult, schema: str, options: RenderOptions) -> dict[str,
         "partitions": [partition.to_dict() for partition in result.partitions],
     }
     document["verdict"] = verdict_of(result).to_dict()
-    if result.coverage:
-        document["coverage"] = [account.to_dict() for account in result.coverage]
-    if result.suggestions:
-        document["suggestions"] = [suggestion.to_dict() for suggestion in result.suggestions]
-    if result.digests is not None:
-        document["digests"] = result.digests.to_dict()
-    if result.clock is not None:
-        document["clock"] = result.clock.to_dict()
-    if result.log_events is not None:
-        document["log_events"] = result.log_events.to_dict()
-    if result.baseline is not None:
-        document["baseline"] = result.baseline.to_dict()
-    if result.configuration is not None:
-        document["configuration"] = result.configuration.to_dict()
+    for name in ("coverage", "suggestions", "digests", "clock", "log_events", "baseline", "configuration"):
+        if part := getattr(result, name):
+            document[name] = json_value(part)
     if options.run is not None:
         document["run"] = dict(options.run)
     return document

@@ -1,40 +1,41 @@
-"""Rows of `kaudit inspect` and `kaudit dedup` as JSON lines or one JSON document, written as they come."""
+"""Rows of `kaudit inspect`, `dedup`, `groups` and `transactions` as JSON lines or one JSON document, written as they come."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from kaudit import __version__
+from kaudit.model.json_record import document_head
 from kaudit.report.render_options import Row
 
 # Made once: json.dumps makes an encoder for every row. Rows are fresh trees, nothing in them is circular.
 _encoded = json.JSONEncoder(sort_keys=True, allow_nan=False, check_circular=False).encode
+Fields = Mapping[str, object]
 
 
-def rows_jsonl(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield one row a line, keys sorted; times are ms since the epoch, int64 exact."""
+def rows_jsonl(rows: Iterable[Row], summary: Callable[[], Fields] | None = None) -> Iterator[str]:
+    """Yield one row a line, keys sorted, and a row of what `summary` returns when all have been read.
+
+    Times are ms since the epoch, int64 exact.
+    """
     for row in rows:
         yield _encoded(row) + "\n"
+    if summary is not None:
+        yield _encoded({"row": "summary", **summary()}) + "\n"
 
 
 def rows_document(
-    before: Mapping[str, object], rows: Iterable[Row], after: Callable[[], Mapping[str, object]]
+    schema: str, rows: Iterable[Row], after: Callable[[], Fields] = dict, before: Fields | None = None
 ) -> Iterator[str]:
-    """Yield one document with the fields `before`, `rows` and what `after` returns when all rows have been read.
+    """Yield one document: the fields `before`, the rows, then inputs and all else that `after` returns when all rows have been read.
 
     It is valid without any row too.
     """
-    yield "{\n" + "".join(f"{_member(name, value)},\n" for name, value in before.items()) + '  "rows": ['
+    yield "{\n" + "".join(f"{_member(*field)},\n" for field in (before or {}).items()) + '  "rows": ['
     separator = "\n    "
     for row in rows:
         yield separator + _encoded(row)
         separator = ",\n    "
-    yield "\n  ],\n" + ",\n".join(_member(name, value) for name, value in after().items()) + "\n}\n"
-
-
-def inspect_document(rows: Iterable[Row], inputs: Sequence[str]) -> Iterator[str]:
-    """Yield the kaudit.inspect/1 document."""
-    after = {"schema": "kaudit.inspect/1", "tool": {"name": "kaudit", "version": __version__}}
-    return rows_document({"inputs": list(inputs)}, rows, lambda: after)
+    fields = sorted({**document_head(schema), **after()}.items(), key=lambda field: (field[0] != "inputs", field[0]))
+    yield "\n  ],\n" + ",\n".join(_member(*field) for field in fields) + "\n}\n"
 
 
 def _member(name: str, value: object) -> str:

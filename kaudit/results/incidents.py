@@ -9,6 +9,7 @@ from operator import neg
 
 from kaudit.checks.incident_groups import rule_of
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.impact import Impact
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.severity import Confidence, Severity
@@ -55,9 +56,9 @@ _CONFIDENCES = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 
 def members(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Return the findings of each incident, the most severe first, and the incidents ordered by cost."""
-    groups: dict[object, list[Finding]] = {}
-    for number, finding in enumerate(findings):
-        groups.setdefault(number if finding.incident is None else finding.incident, []).append(finding)
+    groups = grouped(
+        (number if finding.incident is None else finding.incident, finding) for number, finding in enumerate(findings)
+    )
     for group in groups.values():
         if len(group) > 1:
             group.sort(key=_most_severe_first)

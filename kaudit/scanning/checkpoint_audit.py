@@ -8,6 +8,7 @@ from kaudit.audits.sidefiles.log_facts import SideFileReader, broken_off_at
 from kaudit.formats.sidefiles.checkpoints import parse_offset_checkpoint
 from kaudit.model.coverage import EndWitness, OffsetClass, OffsetRange
 from kaudit.model.damage import DamageKind
+from kaudit.model.grouping import grouped
 from kaudit.model.side_files import CheckpointBeyondLogEnd, UnparsableCheckpoint
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.log_tail import end_of
@@ -102,9 +103,9 @@ class CheckpointAudit(Struct):
         if file.path not in self._checkpoints:
             data = self.files.read(file)
             checkpoint = None if data is None else parse_offset_checkpoint(data)
-            offsets: dict[tuple[str, int], list[int]] = {}
-            for row in () if checkpoint is None else checkpoint.rows:
-                offsets.setdefault((row.topic, row.partition), []).append(row.offset)
+            offsets = grouped(
+                ((row.topic, row.partition), row.offset) for row in (() if checkpoint is None else checkpoint.rows)
+            )
             self._checkpoints[file.path] = offsets
             if checkpoint is not None and checkpoint.damage:
                 damage = checkpoint.damage[0]

@@ -11,9 +11,9 @@ from kaudit.model.group_commits import (
     CommitsInTransaction,
     CommittedBelowLogStart,
     CommittedSteps,
-    NewestCommit,
     SharePartition,
 )
+from kaudit.model.grouping import grouped
 from kaudit.model.internal_topics import GROUPS
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
@@ -48,9 +48,9 @@ def evidence_of_groups(
     where the log has a later leader epoch than the last record that was consumed: a leader begins with all that was below the
     high watermark. Else the copy may lag behind its leader, or be older than __consumer_offsets.
     """
-    outside: dict[tuple[str, int], list[NewestCommit]] = {}
-    for commit in chain.from_iterable(log.outside for log in logs):
-        outside.setdefault((commit.topic, commit.partition), []).append(commit)
+    outside = grouped(
+        ((commit.topic, commit.partition), commit) for commit in chain.from_iterable(log.outside for log in logs)
+    )
     names = {name: topic for log in logs for name, topic in log.topic_names.items()}
     names |= {part.directory.topic_id: part.directory.topic for part in parts if part.directory.topic_id is not None}
     read = {log.directory.directory: log for log in logs}

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kaudit.deferred import Deferred
 from kaudit.model.audit_clock import AuditClock
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.record_loss import (
     CutRecords,
@@ -147,10 +148,7 @@ def as_notes(findings: Iterable[Finding], left_out: Collection[tuple[str, int]])
 
 def not_given(findings: Iterable[Finding], left_out: Collection[tuple[str, int]]) -> Iterator[NotAudited]:
     """Yield the partitions `left_out` that findings by lines alone are about."""
-    codes: dict[tuple[str, int], list[str]] = {}
-    for finding in findings:
-        if _place(finding) in left_out:
-            codes.setdefault(_place(finding), []).append(finding.code)
+    codes = grouped((_place(finding), finding.code) for finding in findings if _place(finding) in left_out)
     for (topic, partition), own in codes.items():
         yield NotAudited(
             f"{topic}-{partition}",

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from kaudit.audits.producer_ids import block_sources
 from kaudit.audits.producer_ids.block_sources import BlockSource, ClusterBlocks
+from kaudit.model.grouping import grouped
 from kaudit.model.result import NotAudited
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.scanning.options import ScanOptions
@@ -66,7 +67,7 @@ def discovered_blocks(
         found.notes += source.notes
         logs.setdefault(clusters.get(log_dir, ""), []).append((log_dir, source))
     lone = len(sources) == 1 and len(set(clusters.values())) == 1
-    for cluster, log_dirs in _by_cluster(clusters).items():
+    for cluster, log_dirs in grouped((cluster, log_dir) for log_dir, cluster in clusters.items()).items():
         own = [source for source in sources if source.cluster == cluster and cluster]
         if not own and lone and not (sources[0].cluster and cluster):
             own = sources  # neither says whose it is, and there is no other
@@ -88,13 +89,6 @@ def _clusters(layout: Layout) -> dict[str, str]:
     known = {absolute(entry["path"]): entry.get("cluster.id", "") for entry in layout.evidence.meta_properties}
     log_dirs = {absolute(part.log_dir) for part in layout.everything}
     return {log_dir: known.get(log_dir, "") for log_dir in sorted(log_dirs)}
-
-
-def _by_cluster(clusters: dict[str, str]) -> dict[str, list[str]]:
-    grouped: dict[str, list[str]] = {}
-    for log_dir, cluster in clusters.items():
-        grouped.setdefault(cluster, []).append(log_dir)
-    return grouped
 
 
 def _agree(sources: Sequence[BlockSource]) -> bool:

@@ -16,6 +16,7 @@ from kaudit.deferred import Deferred
 from kaudit.model.batch import last_offsets
 from kaudit.model.copy_identities import LogCopy, SetAsideLog
 from kaudit.model.digests import PartitionDigest
+from kaudit.model.grouping import grouped
 from kaudit.model.leader_epochs import EpochEntry, HeldRecords, OtherCopies
 from kaudit.model.replicas import ReplicaEvidence
 from kaudit.partition.audit import PartitionAudit
@@ -124,10 +125,7 @@ def other_copies(parts: Sequence[PartitionAudit], open_source: OpenSource) -> li
     A leader epoch that the log begins with is no change. Other copies are read only from a change on, and only where
     their own leader epochs show that they went on under an older one. One that cannot be read is not compared.
     """
-    copies: dict[tuple[str, int], list[PartitionAudit]] = {}
-    for part in parts:
-        if _comparable(part):
-            copies.setdefault((part.directory.topic, part.directory.partition), []).append(part)
+    copies = grouped(((part.directory.topic, part.directory.partition), part) for part in parts if _comparable(part))
     found: list[list[OtherCopies]] = []
     for part in parts:
         same = copies.get((part.directory.topic, part.directory.partition), ())

@@ -12,6 +12,7 @@ from kaudit.checks.command_line import quote
 from kaudit.model.coverage import Coverage
 from kaudit.model.digests import ALGORITHM, Digests
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.result import PartitionSummary, SegmentSummary, Suggestion, Summary, UnlistedFindings
 from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
@@ -122,9 +123,7 @@ def suggestions(
 
 def _by_cluster(directories: Iterable[PartitionDirectory]) -> list[list[PartitionDirectory]]:
     """Return the directories of each cluster, in the order given; all of them together unless several clusters are known."""
-    found: dict[str | None, list[PartitionDirectory]] = {}
-    for entry in directories:
-        found.setdefault(entry.identity.cluster_id if entry.identity else None, []).append(entry)
+    found = grouped((entry.identity.cluster_id if entry.identity else None, entry) for entry in directories)
     if len(found.keys() - {None}) > 1:
         return list(found.values())
     return [[entry for entries in found.values() for entry in entries]]

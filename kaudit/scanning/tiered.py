@@ -9,6 +9,7 @@ from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.audits.sidefiles.snapshot_states import entries_at
 from kaudit.audits.tiered.boundary import LocalLog, by_newest_epoch, findings_of, orphans_of, tiers_of
 from kaudit.model.coverage import Coverage, OffsetClass, OffsetRange
+from kaudit.model.grouping import grouped
 from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.model.remote_segments import OrphanKind, RemoteAccount, RemoteLog, RemoteLogFault, RemoteState
 from kaudit.partition.audit import PartitionAudit
@@ -24,10 +25,11 @@ def evidence_of_remote_logs(
     A partition's findings are those of the replica with the newest leader epoch.
     """
     found: list[list[RemoteLogFault]] = [[] for _ in parts]
-    places: dict[tuple[str, int], list[int]] = {}
-    for number, part in enumerate(parts):
-        if part.directory.whole_directory and not part.directory.is_fetched:
-            places.setdefault((part.directory.topic, part.directory.partition), []).append(number)
+    places = grouped(
+        ((part.directory.topic, part.directory.partition), number)
+        for number, part in enumerate(parts)
+        if part.directory.whole_directory and not part.directory.is_fetched
+    )
     for log in logs:
         for remote in log.remote:
             numbers = places.get((remote.topic, remote.partition), [])

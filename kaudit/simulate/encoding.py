@@ -41,6 +41,7 @@ from kaudit.model.batch_fields import (
     NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
 )
+from kaudit.model.grouping import grouped
 
 _VALUE_HEAD = VALUE_HEAD.struct()
 _TIMES = VALUE_TIMES.struct()
@@ -66,10 +67,10 @@ def key(transactional_id: str) -> bytes:
 
 def fixed_value(value: TransactionValue) -> bytes:
     """Encode a value of version 0; no partitions are a null array."""
-    grouped = _grouped(value.partitions)
-    if grouped:
-        body = struct.pack(">i", len(grouped))
-        for topic, numbers in grouped.items():
+    by_topic = grouped(value.partitions)
+    if by_topic:
+        body = struct.pack(">i", len(by_topic))
+        for topic, numbers in by_topic.items():
             body += _string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
     else:
         body = struct.pack(">i", -1)
@@ -78,11 +79,11 @@ def fixed_value(value: TransactionValue) -> bytes:
 
 def flexible_value(value: TransactionValue) -> bytes:
     """Encode a value of version 1, with the tag of the client's transaction version as releases since 4.0 write it."""
-    grouped = _grouped(value.partitions)
+    by_topic = grouped(value.partitions)
     body = b"\0"
-    if grouped:
-        body = unsigned_varint(len(grouped) + 1)
-        for topic, numbers in grouped.items():
+    if by_topic:
+        body = unsigned_varint(len(by_topic) + 1)
+        for topic, numbers in by_topic.items():
             name = topic.encode()
             body += unsigned_varint(len(name) + 1) + name
             body += unsigned_varint(len(numbers) + 1) + struct.pack(f">{len(numbers)}i", *numbers) + b"\0"
@@ -95,13 +96,6 @@ def flexible_value(value: TransactionValue) -> bytes:
 
 def _head(version: int, value: TransactionValue) -> bytes:
     return _VALUE_HEAD.pack(version, value.producer_id, value.producer_epoch, value.timeout_ms, value.status)
-
-
-def _grouped(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:
-    grouped: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        grouped.setdefault(topic, []).append(number)
-    return grouped
 
 
 def _string(text: str) -> bytes:

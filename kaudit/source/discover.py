@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.sidefiles.checkpoints import parse_partition_metadata
+from kaudit.model.grouping import grouped
 from kaudit.model.limits import DIRECTORY_DEPTH
 from kaudit.source.file_kinds import (
     META_PROPERTIES,
@@ -101,9 +102,7 @@ def discover(
     found = _Discovery(pattern=pattern)
     for text in paths:
         _take_input(found, text, cluster or ClusterOptions())
-    by_parent: dict[Uri, list[tuple[Uri, FileStatus, int]]] = {}
-    for file in (*found.segments, *found.unnamed.segments):
-        by_parent.setdefault(file[0].absolute().parent, []).append(file)
+    by_parent = grouped((file[0].absolute().parent, file) for file in (*found.segments, *found.unnamed.segments))
     for parent, files in by_parent.items():
         _take_files(found, parent, files)
     if found.unnamed.texts:

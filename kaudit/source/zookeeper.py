@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from kaudit.deferred import Deferred
 from kaudit.formats.errors import Damage, WireError
+from kaudit.model.grouping import grouped
 from kaudit.source.bytes import open_regular
 from kaudit.source.file_kinds import parse_partition_name
 from kaudit.source.uri import Uri
@@ -111,9 +112,9 @@ def zookeeper_nearby(paths: Sequence[str]) -> tuple[list[ZooKeeperFiles], list[t
     candidates = {folder for place in places for folder in _candidates(place)}
     if not candidates:
         return [], []
-    folders: dict[Path, list[Path]] = {}
-    for folder in sorted({Path(candidate).resolve() for candidate in candidates}):
-        folders.setdefault(folder.parent.parent, []).append(folder)
+    folders = grouped(
+        (folder.parent.parent, folder) for folder in sorted({Path(candidate).resolve() for candidate in candidates})
+    )
     found: list[ZooKeeperFiles] = []
     failed: list[tuple[Path, OSError]] = []
     for parent, own in folders.items():

@@ -1,6 +1,7 @@
 """A report page of any size, made by the code that makes real ones: `python -m tests.html.synthetic --runs 1000000 -o FILE`."""
 
 import argparse
+import base64
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +118,7 @@ def page(
         chosen = np.array([int(finding.producer_id or 0) - _BASE_ID for finding in own], dtype=np.int64)
         ended = np.flatnonzero(held["transactions"]["outcome"])
         shown = fitted(Lanes(held, ended), Origins(), budget * 3 // 4 // partitions, np.sort(about), chosen)
-        columns.append((columns_id(index), shown.text))
+        columns.append((columns_id(index), base64.b64encode(shown[1]).decode("ascii")))
         end = int(held["runs"]["last_offset"].max(initial=-1)) + 2
         names = [f"txn-{number}" for number in range(-(-producers // 3))]
         rows.append(_partition(index, producers, end, held, shown, names))
@@ -200,18 +201,15 @@ def _partition(index, producers, end, held, shown, names) -> PartitionRow:
         offsets=None,
         columns=PackedColumns(
             columns_id(index),
-            len(shown.data),
+            len(shown[1]),
             str(_BASE_OFFSET),
             str(START_MS),
             str(_BASE_ID),
             names,
-            shown.tables,
+            shown[0],
             runs=len(held["runs"]["lane"]),
             lanes=producers,
-            runs_merged=shown.runs_merged,
-            lanes_left_out=shown.lanes_left_out,
-            transactions_left_out=shown.transactions_left_out,
-            markers_left_out=shown.markers_left_out,
+            **shown[2],
         ),
     )
 

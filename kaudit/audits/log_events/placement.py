@@ -8,6 +8,7 @@ from enum import StrEnum, auto
 from msgspec import Struct, field
 
 from kaudit.model.application_logs import LogEvent, LogEventKind
+from kaudit.model.grouping import grouped
 
 _AT_LOG_END = frozenset(
     {
@@ -240,9 +241,7 @@ def _broker_id(events: Iterable[LogEvent]) -> int | None:
 
 def in_order(events: Iterable[LogEvent]) -> list[LogEvent]:
     """Return events of all logs by their times, as the logs have them."""
-    files: dict[str, list[LogEvent]] = {}
-    for event in events:
-        files.setdefault(event.path, []).append(event)
+    files = grouped((event.path, event) for event in events)
     return _merged(list(files.values()))
 
 

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from msgspec import Struct
 
+from kaudit.model.grouping import grouped
 from kaudit.model.internal_topics import GROUPS, SHARE_STATE, TRANSACTIONS
 from kaudit.model.replicas import BrokerReplicas
 from kaudit.reading.chunk_plan import OpenSource
@@ -169,10 +170,7 @@ def _brokers_twice(by_log_dir: Mapping[str, Sequence[PartitionDirectory]]) -> li
 
 
 def _by_log_dir(directories: Iterable[PartitionDirectory]) -> dict[str, list[PartitionDirectory]]:
-    found: dict[str, list[PartitionDirectory]] = {}
-    for directory in directories:
-        found.setdefault(directory.log_dir, []).append(directory)
-    return found
+    return grouped((directory.log_dir, directory) for directory in directories)
 
 
 def _sharing(log_dirs: Iterable[str], by_log_dir: Mapping[str, Sequence[PartitionDirectory]]) -> list[list[str]]:

@@ -1,13 +1,11 @@
 """Compares the ids beside the copies of partitions: clusters, brokers and their log directories, topics."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from kaudit.model.copy_identities import HeldTwice, LogCopy, MixedClusters, RecreatedLog, SeveralTopicIds
+from kaudit.model.grouping import grouped
 from kaudit.source.file_kinds import parse_partition_name
 from kaudit.source.layout import PartitionDirectory
-
-_Key = TypeVar("_Key", bound=Hashable)
 
 
 def log_copy(directory: PartitionDirectory, end_offset: int | None, leader_epoch: int) -> LogCopy:
@@ -71,14 +69,15 @@ def contradictions(copies: Iterable[LogCopy]) -> Iterator[MixedClusters | HeldTw
     """
     known = sorted(copies, key=lambda copy: (copy.topic, copy.partition, copy.name))
     yield from _mixed_clusters(known)
-    in_use = (copy for copy in known if copy.in_use)
-    by_broker = _grouped(in_use, lambda copy: (copy.topic, copy.partition, copy.cluster_id, copy.broker_id))
+    by_broker = grouped(
+        ((copy.topic, copy.partition, copy.cluster_id, copy.broker_id), copy) for copy in known if copy.in_use
+    )
     for (_, _, cluster_id, broker_id), held in by_broker.items():
         disks = {copy.directory_id for copy in held if copy.directory_id is not None}
         if cluster_id is not None and broker_id is not None and len(disks) > 1:
             yield HeldTwice(sorted(held, key=lambda copy: (-copy.leader_epoch, -(copy.end_offset or 0))))
-    for (topic, _), named in _grouped(known, lambda copy: (copy.topic, copy.cluster_id)).items():
-        by_id = _grouped((copy for copy in named if copy.topic_id is not None), lambda copy: str(copy.topic_id))
+    for (topic, _), named in grouped(((copy.topic, copy.cluster_id), copy) for copy in known).items():
+        by_id = grouped((copy.topic_id, copy) for copy in named if copy.topic_id is not None)
         if len(by_id) > 1:
             yield SeveralTopicIds(topic, by_id)
 
@@ -88,10 +87,10 @@ def recreated_logs(copies: Iterable[LogCopy]) -> Iterator[RecreatedLog]:
 
     The topic that no directory set aside belongs to is the one that is there now.
     """
-    known = (copy for copy in copies if copy.topic_id is not None)
-    for (topic, partition, _), held in _grouped(
-        known, lambda copy: (copy.topic, copy.partition, copy.cluster_id)
-    ).items():
+    by_cluster = grouped(
+        ((copy.topic, copy.partition, copy.cluster_id), copy) for copy in copies if copy.topic_id is not None
+    )
+    for (topic, partition, _), held in by_cluster.items():
         former = {str(copy.topic_id) for copy in held if not copy.in_use}
         current = {str(copy.topic_id) for copy in held if copy.in_use} - former
         old = [copy for copy in held if copy.topic_id not in current and (copy.end_offset or 0) > copy.start_offset]
@@ -105,11 +104,11 @@ def _mixed_clusters(copies: Iterable[LogCopy]) -> Iterator[MixedClusters]:
     in_clusters = (copy for copy in copies if copy.cluster_id is not None)
     shared = {
         name: held
-        for name, held in _grouped(in_clusters, lambda copy: f"{copy.topic}-{copy.partition}").items()
+        for name, held in grouped((f"{copy.topic}-{copy.partition}", copy) for copy in in_clusters).items()
         if len({copy.cluster_id for copy in held}) > 1
     }
     if shared:
-        by_cluster = _grouped((copy for held in shared.values() for copy in held), lambda copy: str(copy.cluster_id))
+        by_cluster = grouped((str(copy.cluster_id), copy) for held in shared.values() for copy in held)
         yield MixedClusters(
             {cluster: sorted({copy.log_dir for copy in held}) for cluster, held in sorted(by_cluster.items())},
             list(shared),
@@ -120,10 +119,3 @@ def _mixed_clusters(copies: Iterable[LogCopy]) -> Iterator[MixedClusters]:
 def _one_id(copies: Iterable[LogCopy]) -> bool:
     ids = {copy.topic_id for copy in copies}
     return len(ids) == 1 and None not in ids
-
-
-def _grouped(copies: Iterable[LogCopy], key: Callable[[LogCopy], _Key]) -> dict[_Key, list[LogCopy]]:
-    found: dict[_Key, list[LogCopy]] = {}
-    for copy in copies:
-        found.setdefault(key(copy), []).append(copy)
-    return found

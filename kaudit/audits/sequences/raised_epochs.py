@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from kaudit.model.application_logs import LogEvent
+from kaudit.model.grouping import grouped
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import GivenUpSends, RaisedEpochs, RepeatedSession, RepeatedStarts
 from kaudit.model.producer_state import ABORT_BUMPED
@@ -35,10 +36,11 @@ def raised_epochs(
 
     `given_up` and `fenced` are what logs say of the partition, by producer id.
     """
-    series: dict[tuple[int, bool], list[Observation]] = {}
-    for observation in observations:
-        if _raised_by_client(observation) or _is_cut_short(observation):
-            series.setdefault((observation.producer_id, observation.is_transactional), []).append(observation)
+    series = grouped(
+        ((observation.producer_id, observation.is_transactional), observation)
+        for observation in observations
+        if _raised_by_client(observation) or _is_cut_short(observation)
+    )
     for (producer_id, _), rises in series.items():
         ends = {rise.remembered.epoch: rise.remembered.last_sequence for rise in rises if rise.remembered is not None}
         if producer_id in newest:

@@ -1,16 +1,14 @@
-"""Attempts: what a broker was asked and what happened to it. One module per kind: its fields, and how a broker answers.
+"""Attempts: what a broker was asked and what happened to it. Each kind has its fields, and how a broker answers.
 
 This is the one schema of the format: reading (kaudit/replay/session.py), its error messages and writing
 (kaudit/simulate/cluster/brokers.py) derive from it.
 """
 
-from kaudit.broker.attempts.add_partitions import AddPartitions
 from kaudit.broker.attempts.base import NO_INDEX
 from kaudit.broker.attempts.configuration import ConfigureTopic, StartBroker
+from kaudit.broker.attempts.coordinator_requests import AddPartitions, EndTxn, InitProducerId
 from kaudit.broker.attempts.delete_records import DeleteRecords
 from kaudit.broker.attempts.describe import Describe
-from kaudit.broker.attempts.end_txn import EndTxn
-from kaudit.broker.attempts.init_producer_id import InitProducerId
 from kaudit.broker.attempts.leader_change import FollowerRestart, LeaderChange, LeaderChangeKind
 from kaudit.broker.attempts.produce_request import BATCH_FIELDS, Produce, SentBatch, SentElsewhere
 from kaudit.broker.attempts.restart import FoundBatch, Restart, Tamper

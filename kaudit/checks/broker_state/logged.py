@@ -1,12 +1,12 @@
 """How findings of lines of logs alone are worded: who, where, when, and what to fetch to be certain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.checks.check import Check, check, none_because
+from kaudit.checks.check import Check, Evidence, check, none_because
 from kaudit.checks.command_line import quote
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import LOGGED, OF_DISTRESS
@@ -40,6 +40,11 @@ MENDED = {
 _ABSENT = dict.fromkeys(
     ("replica", "log_dir", "file", "segment", "position", "last_offset"), "known from lines of logs, not from a segment"
 )
+
+
+def with_consequence(evidence: Evidence, consequence: Consequence) -> Iterator[LoggedIncident]:
+    """Yield the incidents with this consequence."""
+    return (incident for incident in evidence.of(LoggedIncident) if incident.consequence is consequence)
 
 
 class LoggedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit.checks.broker_state.logged import Account, log_check, logged_finding, where, who
+from kaudit.checks.broker_state.logged import Account, log_check, logged_finding, where, who, with_consequence
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import EPOCHS_USED_UP, LOGGED, OF_DISTRESS
@@ -30,7 +30,7 @@ _MARKERS_RULE = (
 )
 def markers_stopped(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each transactional id once."""
-    for incident in _of(evidence, Consequence.MARKERS_STOPPED):
+    for incident in with_consequence(evidence, Consequence.MARKERS_STOPPED):
         errors = sorted({event.error or "an error" for event in incident.events})
         is_stale = errors == [_STALE]
         name = who(incident) if incident.transactional_id is None else f"transactional id {incident.transactional_id}"
@@ -68,7 +68,7 @@ _OVERTAKEN = (
 )
 def state_rebuilt(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each partition once."""
-    for incident in _of(evidence, Consequence.STATE_REBUILT):
+    for incident in with_consequence(evidence, Consequence.STATE_REBUILT):
         offsets = sorted({event.offset for event in incident.events if event.offset is not None})
         at = f" at offset {offsets[-1]}" if len(offsets) == 1 else f"s up to offset {offsets[-1]}" if offsets else ""
         yield logged_finding(
@@ -99,7 +99,7 @@ def state_rebuilt(context: Context, evidence: Evidence) -> Iterator[Finding]:
 )
 def epochs_exhausted(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each producer id once, with the rate at which its epochs rose."""
-    for incident in _of(evidence, Consequence.EPOCHS_EXHAUSTED):
+    for incident in with_consequence(evidence, Consequence.EPOCHS_EXHAUSTED):
         said = [event for event in incident.events if event.event is LogEventKind.EPOCHS_EXHAUSTED]
         wrapped = any(event.expected_epoch == MAX_EPOCH != event.producer_epoch for event in incident.events)
         is_replaced = incident.outcome is Outcome.SUPERSEDED
@@ -166,7 +166,3 @@ def _rise(use: EpochUse | None) -> str:
     soon = use.exhausted_in_ms
     end = f": at that rate none is left {duration(soon)} later" if use.left and soon is not None else ""
     return f"; it rose by {use.last - use.first} in {duration(use.milliseconds)}{end}"
-
-
-def _of(evidence: Evidence, consequence: Consequence) -> Iterator[LoggedIncident]:
-    return (incident for incident in evidence.of(LoggedIncident) if incident.consequence is consequence)

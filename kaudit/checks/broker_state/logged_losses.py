@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kaudit.checks.broker_state.log_meanings import MEANINGS, rule_of
-from kaudit.checks.broker_state.logged import Account, aborted_text, clock_text, log_check, logged_finding, where, who
+from kaudit.checks.broker_state.logged import (
+    Account,
+    aborted_text,
+    clock_text,
+    log_check,
+    logged_finding,
+    where,
+    who,
+    with_consequence,
+)
 from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.log_causes import (
@@ -48,7 +57,7 @@ _TIMED_OUT = (
 )
 def transaction_rolled_back(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each producer once, with its timeouts and what it was refused."""
-    for incident in _of(evidence, Consequence.ROLLED_BACK):
+    for incident in with_consequence(evidence, Consequence.ROLLED_BACK):
         timeouts = [event for event in incident.events if event.event is LogEventKind.TRANSACTION_TIMEOUT]
         refused = [event for event in incident.events if event.event is not LogEventKind.TRANSACTION_TIMEOUT]
         meaning = MEANINGS.get(incident.error) if incident.error != "INVALID_TXN_STATE" else None
@@ -115,7 +124,7 @@ def _error(refused: Sequence[LogEvent]) -> str:
 )
 def records_given_up(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report clients whose records expired or failed for good, once for each partition."""
-    for incident in _of(evidence, Consequence.UNDELIVERED):
+    for incident in with_consequence(evidence, Consequence.UNDELIVERED):
         expired = any(event.event is LogEventKind.DELIVERY_TIMEOUT for event in incident.events)
         why = "after delivery.timeout.ms" if expired else "after an error"
         errors = sorted({event.error for event in incident.events if event.error is not None})
@@ -283,10 +292,10 @@ _ROUTINE = (Severity.NOTE, "cut their logs off where they differed from their le
 )
 def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report replicas that lost more than uncommitted records by partition, all others of a log directory once; and directories that failed."""
-    for incident in _of(evidence, Consequence.DIRECTORY_FAILED):
+    for incident in with_consequence(evidence, Consequence.DIRECTORY_FAILED):
         yield logged_finding(replica_truncated, context, incident, _directory_failed(incident))
     twice = {(copy.topic, copy.partition) for found in evidence.of(HeldTwice) for copy in found.copies}
-    for incident in _of(evidence, Consequence.TRUNCATED):
+    for incident in with_consequence(evidence, Consequence.TRUNCATED):
         worst = max(incident.events, key=lambda event: _cut(event)[0].rank)
         severity, how = _cut(worst)
         if worst.pattern == _HELD_TWICE and (incident.topic, incident.partition) in twice:
@@ -365,7 +374,7 @@ def _cut(event: LogEvent) -> tuple[Severity, str]:
 )
 def unclean_election(context: Context, evidence: Evidence) -> Iterator[Finding]:
     """Report each partition once."""
-    for incident in _of(evidence, Consequence.UNCLEAN):
+    for incident in with_consequence(evidence, Consequence.UNCLEAN):
         leaders = sorted({event.leader for event in incident.events if event.leader is not None})
         to = f": broker {leaders[0]} became the leader" if len(leaders) == 1 else ""
         yield logged_finding(
@@ -384,7 +393,3 @@ def unclean_election(context: Context, evidence: Evidence) -> Iterator[Finding]:
                 ],
             ),
         )
-
-
-def _of(evidence: Evidence, consequence: Consequence) -> Iterator[LoggedIncident]:
-    return (incident for incident in evidence.of(LoggedIncident) if incident.consequence is consequence)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from kaudit.checks.check import ALLOCATIONS_NOT_LOGGED, BLOCKS_NOT_SCANNED, Evidence, Withdrawal, check, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import SHARED_PRODUCER_ID, UNALLOCATED_IDS
+from kaudit.checks.texts import block_text
 from kaudit.model.evidence import FindingEvidence
 from kaudit.model.evidence_parts import BlockEvidence, BlockRange
 from kaudit.model.finding import Explanation, Finding
@@ -24,12 +25,6 @@ _ABSENT = dict.fromkeys(
     ("topic", "partition", "replica", "log_dir", "segment", "offset", "last_offset"),
     "about the blocks of producer ids, not about a partition",
 )
-
-
-def block_text(entry: BlockEntry) -> str:
-    """Return `3000..3999 of broker 0`."""
-    block = f"{entry.start}..{entry.end}"
-    return block if entry.broker is None else f"{block} of broker {entry.broker}"
 
 
 def block_evidence(entry: BlockEntry) -> BlockEvidence:

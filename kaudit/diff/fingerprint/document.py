@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from kaudit import __version__
 from kaudit.model.digests import ALGORITHM
 from kaudit.model.fingerprint import Fingerprint, PartitionFingerprint
+from kaudit.model.json_record import document_head
 from kaudit.model.result import NotAudited
 
 
@@ -31,8 +31,7 @@ class _Document(Struct):
 def write_fingerprint(fingerprint: Fingerprint) -> Iterator[str]:
     """Yield the document piece by piece."""
     head = {
-        "schema": ALGORITHM,
-        "tool": {"name": "kaudit", "version": __version__},
+        **document_head(ALGORITHM),
         "inputs": list(fingerprint.inputs),
         "incomplete": fingerprint.incomplete,
         "not_audited": [item.to_dict() for item in fingerprint.not_audited],

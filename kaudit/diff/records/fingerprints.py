@@ -17,10 +17,9 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from kaudit import __version__
 from kaudit.diff.records.topics import pair_topics, parse_maps
 from kaudit.diff.records.windows import DIGEST, Compared, ReadWindows, compare_windows, counted
-from kaudit.model.json_record import JsonRecord
+from kaudit.model.json_record import JsonRecord, document_head
 from kaudit.model.ledger import MOST_RANGES, WindowCounts
 from kaudit.model.result import NotAudited
 
@@ -135,8 +134,7 @@ def _are_within(windows: NDArray[np.int64], within: Sequence[tuple[int, int]]) -
 def write_record_fingerprint(fingerprint: RecordFingerprint) -> Iterator[str]:
     """Yield the document piece by piece."""
     head: dict[str, object] = {
-        "schema": SCHEMA,
-        "tool": {"name": "kaudit", "version": __version__},
+        **document_head(SCHEMA),
         "inputs": list(fingerprint.inputs),
     }
     head["incomplete"] = fingerprint.incomplete

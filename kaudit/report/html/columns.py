@@ -19,7 +19,6 @@ Where a partition's tables are too large, `fitted` shows fewer rows: first coars
 findings are about stays as it is, and so does every transaction that was not committed while there is room.
 """
 
-import base64
 import zlib
 from collections.abc import Mapping
 from typing import Literal
@@ -172,37 +171,21 @@ _SPREAD = np.uint32(2_654_435_769)
 """2**32 over the golden ratio: any number of its multiples, modulo 2**32, are spread evenly."""
 
 
-class FittedTables(Struct, frozen=True):
-    """Packed tables, and how many rows they leave out."""
+def fitted(
+    lanes: Lanes, origins: Origins, most_bytes: int, offsets: Column, producer_ids: Column
+) -> tuple[dict[str, PackedTable], bytes, Mapping[str, int]]:
+    """Pack the tables into at most `most_bytes`; `offsets` (ascending) and `producer_ids` are those that findings are about.
 
-    tables: dict[str, PackedTable]
-    data: bytes
-    runs_merged: int
-    lanes_left_out: int
-    transactions_left_out: int
-    markers_left_out: int
-
-    @property
-    def text(self) -> str:
-        """The bytes as they stand in the page: base64."""
-        return base64.b64encode(self.data).decode("ascii")
-
-
-def fitted(lanes: Lanes, origins: Origins, most_bytes: int, offsets: Column, producer_ids: Column) -> FittedTables:
-    """Pack the tables into at most `most_bytes`; `offsets` (ascending) and `producer_ids` are those that findings are about."""
-    whole = lanes.tables
-    packed, data = pack(whole, origins)
-    if len(data) <= most_bytes:
-        return FittedTables(packed, data, 0, 0, 0, 0)
-    share = 1.0
-    while True:
+    Return their fields, their bytes, and how many rows they leave out, by the names of PackedColumns.
+    """
+    tables, merged, share = lanes.tables, 0, 1.0
+    packed, data = pack(tables, origins)
+    while len(data) > most_bytes and _rows(tables["lanes"]):
         share *= _SAFETY * most_bytes / len(data)
         tables, merged = _reduced(lanes, share, offsets, producer_ids)
         packed, data = pack(tables, origins)
-        if len(data) <= most_bytes or not _rows(tables["lanes"]):
-            break
-    fewer = {name: _rows(whole[name]) - _rows(tables[name]) for name in whole}
-    return FittedTables(packed, data, merged, fewer["lanes"], fewer["transactions"], fewer["markers"])
+    fewer = {name: _rows(lanes.tables[name]) - _rows(tables[name]) for name in ("lanes", "transactions", "markers")}
+    return packed, data, {"runs_merged": merged, **{f"{name}_left_out": count for name, count in fewer.items()}}
 
 
 def _rows(columns: dict[str, Column]) -> int:

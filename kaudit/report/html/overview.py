@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kaudit.listings.activity import ActivityOverTime, added
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.result import BaselineComparison, ScanResult
 from kaudit.model.severity import Severity
 from kaudit.model.total_impact import total_impact
@@ -154,9 +155,7 @@ def _baseline(compared: BaselineComparison) -> str:
 
 
 def _counts(result: ScanResult) -> Counts:
-    by_check: dict[str, list[Finding]] = {}
-    for finding in result.findings:
-        by_check.setdefault(finding.code, []).append(finding)
+    by_check = grouped((finding.code, finding) for finding in result.findings)
     severities: list[tuple[SeverityName, int]] = [
         (severity.value, result.summary.findings.get(severity.value, 0))
         for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)

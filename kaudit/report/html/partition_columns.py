@@ -1,5 +1,6 @@
 """The partition replicas of a page: rows from the scan, and packed columns made where each history is, on either engine."""
 
+import base64
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -135,7 +136,7 @@ class PageWriter(Struct, frozen=True):
         names = self._name(lanes.tables["lanes"], findings, room // 2)
         origins = Origins.of(lanes.tables)
         offsets = [offset for found in findings for offset in (found.offset, found.last_offset) if offset is not None]
-        shown = fitted(
+        tables, data, left_out = fitted(
             lanes,
             origins,
             int((room - sum(map(json_size, names))) * _BASE64),
@@ -144,20 +145,17 @@ class PageWriter(Struct, frozen=True):
         )
         columns = PackedColumns(
             id="",
-            bytes=len(shown.data),
+            bytes=len(data),
             offset_origin=str(origins.offset),
             timestamp_origin=str(origins.timestamp),
             producer_id_origin=str(origins.producer_id),
             names=names,
-            tables=shown.tables,
+            tables=tables,
             runs=runs,
             lanes=len(lanes.tables["lanes"]["name"]),
-            runs_merged=shown.runs_merged,
-            lanes_left_out=shown.lanes_left_out,
-            transactions_left_out=shown.transactions_left_out,
-            markers_left_out=shown.markers_left_out,
+            **left_out,
         )
-        return columns, shown.text
+        return columns, base64.b64encode(data).decode("ascii")
 
     def _name(self, lanes: dict[str, Column], findings: Sequence[Finding], room: int) -> list[str]:
         """Fill in the lanes' names; return the names, as many as fit into `room` bytes."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kaudit import __version__
 from kaudit.checks.command_line import quote
+from kaudit.checks.texts import block_text
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducerPartition, ProducersResult
 from kaudit.model.replicas import DiffResult
@@ -31,7 +32,7 @@ from kaudit.report.html.partition_columns import Histories, Key, histories_of, k
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.coverage import classes_text
 from kaudit.report.text.diff import comparison_text, difference_rows
-from kaudit.report.text.formatting import block_text, date_and_clock, span
+from kaudit.report.text.formatting import date_and_clock, span
 from kaudit.results.incidents import members
 
 _FOR_FINDINGS = 1_200_000

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable
 
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.model.severity import Severity, Status
 from kaudit.report.console import visible
@@ -35,9 +36,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> str:
 
 def _without_doubles(findings: Iterable[Finding], repository: str | None) -> list[_Issue]:
     """Return one issue per fingerprint, which GitLab wants unique: replicas of a partition share their findings."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.fingerprint, []).append(finding)
+    groups = grouped((finding.fingerprint, finding) for finding in findings)
     return [_issue(group, repository) for group in groups.values()]
 
 

@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from kaudit.checks.registry import CHECKS
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.result import NotAudited, ScanResult
 from kaudit.report.console import Console, visible
 from kaudit.report.render_options import RenderOptions
@@ -63,9 +64,7 @@ def _partition(suite: ET.Element, name: str, findings: Sequence[Finding], option
     """Add a case for each check that found something in a partition, else one that passes."""
     if not findings:
         ET.SubElement(suite, "testcase", classname=f"kaudit.{name}", name="no findings")
-    by_code: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_code.setdefault(finding.code, []).append(finding)
+    by_code = grouped((finding.code, finding) for finding in findings)
     for code in sorted(by_code):
         case = ET.SubElement(suite, "testcase", classname=f"kaudit.{name}", name=f"{code} {by_code[code][0].name}")
         _outcome(case, by_code[code], options)

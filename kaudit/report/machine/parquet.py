@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from msgspec import Struct
 
-from kaudit import __version__
+from kaudit.model.json_record import document_head
 from kaudit.model.table_columns import (
     DUPLICATE_COLUMNS,
     DUPLICATE_TABLES,
@@ -230,8 +230,7 @@ def write_row_tables(command: str, rows: Iterable[Row], directory: Path, inputs:
     with _replaced(directory) as partial:
         counts = _write_rows(tables, rows, partial)
         manifest = {
-            "schema": tables.schema,
-            "tool": {"name": "kaudit", "version": __version__},
+            **document_head(tables.schema),
             "inputs": list(inputs),
             "tables": {name: {"path": f"{name}/{_PART}", "rows": counts[name]} for name in tables.kinds},
         }

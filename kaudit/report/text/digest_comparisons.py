@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kaudit import __version__
 from kaudit.model.fingerprint import (
     FingerprintComparison,
     FingerprintDiff,
@@ -13,6 +12,7 @@ from kaudit.model.fingerprint import (
     Verification,
     VerificationOutcome,
 )
+from kaudit.model.json_record import document_head
 from kaudit.model.replicas import OffsetRange, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.diff import relation_table
@@ -27,8 +27,7 @@ def comparison_document(found: FingerprintDiff) -> Iterator[str]:
     """Yield the kaudit.fingerprint-diff/1 document."""
     yield json.dumps(
         {
-            "schema": _COMPARISON_SCHEMA,
-            "tool": {"name": "kaudit", "version": __version__},
+            **document_head(_COMPARISON_SCHEMA),
             "inputs": list(found.inputs),
             "sites": list(found.names),
             "incomplete": found.incomplete,
@@ -172,8 +171,7 @@ def verification_document(found: Verification, report: str) -> Iterator[str]:
     """Yield the kaudit.verification/1 document; `report` is the file that the logs were compared with."""
     yield json.dumps(
         {
-            "schema": _VERIFICATION_SCHEMA,
-            "tool": {"name": "kaudit", "version": __version__},
+            **document_head(_VERIFICATION_SCHEMA),
             "report": report,
             "inputs": list(found.inputs),
             "incomplete": found.incomplete,

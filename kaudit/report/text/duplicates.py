@@ -5,7 +5,6 @@ from enum import Enum
 
 from msgspec import structs
 
-from kaudit import __version__
 from kaudit.audits.repeats.duplicates import PartitionDuplicates
 from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import Cause, Duplicate, DuplicateCounts, Relation, RepeatedRange
@@ -54,21 +53,15 @@ def _fields(partition: PartitionDuplicates, found: Duplicate | RepeatedRange) ->
 
 def jsonl(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
     """Yield one row a line, then a summary: `listing` is asked when all rows have been read."""
-    yield from rows_jsonl(rows)
-    yield from rows_jsonl([{"row": "summary", **_summary(listing(), isolation_level)}])
+    return rows_jsonl(rows, lambda: _summary(listing(), isolation_level))
 
 
 def document(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
     """Yield the kaudit.dedup/1 document; `listing` as `jsonl` has it."""
     return rows_document(
-        {},
+        "kaudit.dedup/1",
         rows,
-        lambda: {
-            "inputs": list(listing().scan.inputs),
-            "schema": "kaudit.dedup/1",
-            "summary": _summary(listing(), isolation_level),
-            "tool": {"name": "kaudit", "version": __version__},
-        },
+        lambda: {"inputs": list(listing().scan.inputs), "summary": _summary(listing(), isolation_level)},
     )
 
 

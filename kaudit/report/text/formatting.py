@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kaudit.checks.texts import block_text
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.json_record import rfc3339
 from kaudit.model.severity import Severity, Status
@@ -12,7 +13,7 @@ from kaudit.report.console import Console, Style, visible
 if TYPE_CHECKING:  # explanations are written with these pieces too, and know nothing of results
     from kaudit.model.coordinator import ExpiredTransactionalId
     from kaudit.model.finding import Finding
-    from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartition
+    from kaudit.model.producer_listing import Producer, ProducerPartition
     from kaudit.model.result import ScanResult, StateUse
 
 SEVERITY_STYLE = {Severity.ERROR: Style.ERROR, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.NOTE}
@@ -150,12 +151,6 @@ def blocks_of(producer: "Producer") -> str:
     if not producer.grants:
         return "block unknown"
     return " and ".join(f"block {block_text(block)}" for block in producer.grants)
-
-
-def block_text(block: "GrantedBlock") -> str:
-    """Return `3000..3999 of broker 0`."""
-    place = f"{block.start}..{block.end}"
-    return place if block.broker is None else f"{place} of broker {block.broker}"
 
 
 def partition_text(place: "ProducerPartition") -> str:

@@ -1,8 +1,7 @@
 """`kaudit groups`: the answer in one line, and the committed offsets of each group below it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from kaudit import __version__
 from kaudit.listings.groups import GroupListing, Row
 from kaudit.report.console import Console, visible
 from kaudit.report.json_rows import rows_document
@@ -18,19 +17,12 @@ _HEADINGS = {
 }
 
 
-def document(rows: Iterable[Row], listing: Callable[[], GroupListing]) -> Iterator[str]:
+def document(listing: GroupListing) -> Iterator[str]:
     """Yield the kaudit.groups/1 document."""
-
-    def after() -> dict[str, object]:
-        shown = listing()
-        return {
-            "inputs": list(shown.inputs),
-            "not_checked": [note.to_dict() for note in shown.not_checked],
-            "schema": "kaudit.groups/1",
-            "tool": {"name": "kaudit", "version": __version__},
-        }
-
-    return rows_document({}, rows, after)
+    notes = [note.to_dict() for note in listing.not_checked]
+    return rows_document(
+        "kaudit.groups/1", listing.rows, lambda: {"inputs": list(listing.inputs), "not_checked": notes}
+    )
 
 
 def text(listing: GroupListing, console: Console) -> Iterator[str]:

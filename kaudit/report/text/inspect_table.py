@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from kaudit.model.grouping import grouped
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.text.fitting import GAP, Fitted, fit, notice
 from kaudit.report.text.formatting import span
@@ -109,9 +110,7 @@ class _Section:
 
     def _measure(self, rows: Sequence[Row], console: Console) -> list[list[str]]:
         """Return the cells of each row; columns grow to the widest cell, for each kind of row."""
-        by_kind: dict[str, list[Row]] = {}
-        for row in rows:
-            by_kind.setdefault(str(row["row"]), []).append(row)
+        by_kind = grouped((str(row["row"]), row) for row in rows)
         self._has_batches = self._has_batches or "batch" in by_kind
         for kind, own in by_kind.items():
             indent = _NESTED if self._has_batches and kind in _IN_BATCHES else ""

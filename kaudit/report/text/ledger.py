@@ -3,9 +3,8 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from kaudit import __version__
 from kaudit.diff.records.fingerprints import RecordFingerprintDiff
-from kaudit.model.json_record import rfc3339
+from kaudit.model.json_record import document_head, rfc3339
 from kaudit.model.ledger import LedgerResult, RecordRange, RepeatedRange, TopicLedger, WindowCounts
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
@@ -41,8 +40,7 @@ def _answer(ledger: TopicLedger, console: Console) -> Iterator[str]:
 def record_comparison_document(found: RecordFingerprintDiff) -> Iterator[str]:
     """Yield the kaudit.record-fingerprint-diff/1 document."""
     document = {
-        "schema": "kaudit.record-fingerprint-diff/1",
-        "tool": {"name": "kaudit", "version": __version__},
+        **document_head("kaudit.record-fingerprint-diff/1"),
         "inputs": list(found.inputs),
         "sites": list(found.names),
         "incomplete": found.incomplete,

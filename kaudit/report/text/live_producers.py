@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kaudit import __version__
+from kaudit.model.json_record import document_head
 from kaudit.model.producer_listing import COMPARED, ComparedPartition, ComparedProducer, DescribedState, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_documents import pretty
@@ -16,8 +16,7 @@ def live_document(partitions: Sequence[ComparedPartition]) -> str:
     """Return the JSON document."""
     return pretty(
         {
-            "schema": "kaudit.producers-live/1",
-            "tool": {"name": "kaudit", "version": __version__},
+            **document_head("kaudit.producers-live/1"),
             "summary": {
                 "partitions": len(partitions),
                 "producers": sum(len(each.producers) for each in partitions),

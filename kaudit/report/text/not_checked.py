@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kaudit.model.audit_clock import AuditClock, ClockSource
 from kaudit.model.digests import Digests, PartitionDigest
+from kaudit.model.grouping import grouped
 from kaudit.model.result import AppliedConfiguration, BaselineComparison, BrokerVersions, NotAudited, ScanResult
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
@@ -112,9 +113,7 @@ def text_of(sections: Iterable[Sequence[str]]) -> str:
 
 def _section(title: str, items: Iterable[NotAudited], console: Console, style: Style) -> list[str]:
     """Group by reason, so that many paths with one reason take two lines."""
-    by_reason: dict[str, list[str]] = {}
-    for item in items:
-        by_reason.setdefault(item.reason, []).append(item.path)
+    by_reason = grouped((item.reason, item.path) for item in items)
     if not by_reason:
         return []
     lines = [console.paint(title, style)]

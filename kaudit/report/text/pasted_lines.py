@@ -7,6 +7,7 @@ from kaudit.explanations.lines import LONGEST, PastedText, error_of
 from kaudit.explanations.see_also import Reference, see_also
 from kaudit.formats.protocol_errors import ProtocolError
 from kaudit.model.application_logs import LogEvent
+from kaudit.model.grouping import grouped
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.json_documents import pretty
 from kaudit.report.text.explain_pages import entry_lines, readable, reference_text, section_lines
@@ -37,9 +38,7 @@ def pasted_page(pasted: PastedText, console: Console) -> str:
     lines: list[str] = []
     for finding in pasted.findings[:_SHOWN]:
         lines += [*finding_lines(finding, console, many_inputs=False), ""]
-    alike: dict[tuple[object, ...], list[LogEvent]] = {}
-    for event in pasted.others:
-        alike.setdefault(_subject(event), []).append(event)
+    alike = grouped((_subject(event), event) for event in pasted.others)
     for first, *others in list(alike.values())[:_SHOWN]:
         lines += [*_event_lines(first, others, console), ""]
     hidden = max(len(pasted.findings) - _SHOWN, 0) + max(len(alike) - _SHOWN, 0)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.result import ScanResult, Suggestion
 from kaudit.model.severity import Severity, Status
 from kaudit.model.total_impact import total_impact
@@ -135,9 +136,7 @@ def _row(lead: str, cost: str, console: Console) -> list[str]:
 def _grouped(
     findings: Iterable[Finding], key: Callable[[Finding], tuple[str, str]]
 ) -> list[tuple[tuple[str, str], list[Finding]]]:
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(key(finding), []).append(finding)
+    groups = grouped((key(finding), finding) for finding in findings)
     return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kaudit import __version__
 from kaudit.listings.transactions import NAMES, Transaction, TransactionListing
 from kaudit.model.exactly_once import Outcome
 from kaudit.report.console import Console, Style, visible
@@ -30,21 +29,18 @@ def table_rows(rows: Iterable[Row]) -> Iterator[Row]:
 
 def jsonl(listing: TransactionListing, rows: Iterable[Row]) -> Iterator[str]:
     """Yield one transaction a line, then a summary."""
-    yield from rows_jsonl(rows)
-    yield from rows_jsonl([{"row": "summary", **_summary(listing)}])
+    return rows_jsonl(rows, lambda: _summary(listing))
 
 
 def document(listing: TransactionListing, rows: Iterable[Row]) -> Iterator[str]:
     """Yield the kaudit.transactions/1 document."""
     return rows_document(
-        {},
+        "kaudit.transactions/1",
         rows,
         lambda: {
             "inputs": list(listing.scan.inputs),
             "findings": [finding.to_dict() for finding in listing.scan.findings],
-            "schema": "kaudit.transactions/1",
             "summary": _summary(listing),
-            "tool": {"name": "kaudit", "version": __version__},
         },
     )
 

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.response import TopicPartition
+from kaudit.model.grouping import grouped
 from kaudit.simulate.application import Application
 from kaudit.simulate.cluster.partition import ReplicatedPartition, election_that_lost
 from kaudit.simulate.cluster.replica_log import ReplicaLog, StoredBatch
@@ -153,10 +154,7 @@ class _BatchLocations:
 
 
 def _by_batch(batches: list[StoredBatch]) -> Iterator[tuple[int, list[int]]]:
-    locations: dict[int, list[int]] = {}
-    for stored in batches:
-        if stored.sent is not None:
-            locations.setdefault(id(stored.sent), []).append(stored.base_offset)
+    locations = grouped((id(stored.sent), stored.base_offset) for stored in batches if stored.sent is not None)
     yield from locations.items()
 
 
