@@ -55,6 +55,8 @@ def directories(data: bytes) -> None:
             _answered([command, ".", "--output-format", "json"])
         _answered(["scan", ".", "--depth", "records", "--output-format", shown])
         _answered(["dedup", ".", "--depth", ("crc", "records")[choice % 2], "--output-format", "json"])
+        for listing in ("transactions", "groups"):
+            _answered([listing, ".", "--output-format", "json"])
         _answered(["inspect", ".", "--records", "--output-format", "jsonl"])
         _answered(["inspect", "."])
         if Path("b1").is_dir() and Path("b2").is_dir():

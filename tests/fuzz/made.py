@@ -3,7 +3,10 @@
 import json
 import re
 import struct
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
+from pathlib import Path
 from random import Random
 from typing import Literal
 
@@ -17,6 +20,8 @@ from tests.fuzz.commands import pack, unpack
 from tests.fuzz.mutation import BEYOND, NUMBERS, ODD, changed_document
 from tests.logs import record
 
+_SAMPLES = Path(__file__).parents[2] / "samples"
+_RECORDED = Path(__file__).parents[1] / "data/internal-topics"
 _DIGITS = re.compile("[0-9]+")
 _TOPICS = ("orders-0", "orders-1", "__transaction_state-0", "__consumer_offsets-0", "__cluster_metadata-0")
 
@@ -61,6 +66,42 @@ def _segment(random: Random, base: int) -> bytes:
     return b"".join(parts)
 
 
+@cache
+def _real_batches(name: str) -> Sequence[bytes]:
+    """The batches that the samples and recordings have of an internal topic, of data topics those of one sample."""
+    internal = name.startswith("__")
+    places = (
+        [_SAMPLES.glob(f"*/{name}/*.log"), _RECORDED.glob(f"*/{name}/*.log")]
+        if internal
+        else [_SAMPLES.glob("duplicates/*/*.log")]
+    )
+    logs = sorted(chain(*places))
+    return [data[at : at + size] for data in (log.read_bytes() for log in logs) for at, size in _framed(data)]
+
+
+def _framed(data: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    while at + 61 <= len(data) and data[at + 16] == 2:
+        size = 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+        if at + size <= len(data):
+            yield at, size
+        at += size
+
+
+def _rearranged(random: Random, name: str) -> bytes:
+    """Batches that brokers wrote, runs of them again and again, at offsets that go on: what a topic says after years."""
+    batches = _real_batches(name)
+    chosen: list[bytes] = []
+    for _ in range(random.randrange(1, 6)):
+        start = random.randrange(len(batches))
+        chosen += batches[start : start + random.randrange(1, 12)] * random.randrange(1, 5)
+    content, offset = b"", 0
+    for batch in chosen:
+        content += struct.pack(">q", offset) + batch[8:]
+        offset += 1 + int.from_bytes(batch[23:27], "big")
+    return content
+
+
 def _snapshot(random: Random) -> bytes:
     entries = b"".join(
         struct.pack(
@@ -94,6 +135,8 @@ def directory(random: Random) -> bytes:
     for name in _TOPICS[: random.randrange(1, len(_TOPICS) + 1)]:
         base = random.choice((0, 0, 0, 7, 2**62, 2**63 - 5))
         content, later = _segment(random, base), _segment(random, base + 8)
+        if random.randrange(4) == 0:
+            base, content, later = 0, _rearranged(random, name), b""
         for broker in ("b1", "b2"):
             at = f"{broker}/{name}"
             files[f"{at}/{base:020d}.log"] = content if random.randrange(3) else _segment(random, base)
