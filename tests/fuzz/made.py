@@ -3,7 +3,7 @@
 import json
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -67,7 +67,7 @@ def _segment(random: Random, base: int) -> bytes:
 
 
 @cache
-def _real_batches(name: str) -> Sequence[bytes]:
+def _real_batches(name: str) -> list[bytes]:
     """The batches that the samples and recordings have of an internal topic, of data topics those of one sample."""
     internal = name.startswith("__")
     places = (
