@@ -147,10 +147,9 @@ def errors_in_one_line() -> Iterator[None]:
     """
     try:
         yield
-    except PySparkException as error:
-        raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
     except Exception as error:
-        if type(error).__module__.startswith("py4j."):  # what the JVM throws past pyspark
+        # py4j: what the JVM throws past pyspark
+        if isinstance(error, PySparkException) or type(error).__module__.startswith("py4j."):
             raise SparkFailedError(f"Spark gave up: {_reason(error)}") from error
         raise
 

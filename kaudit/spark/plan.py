@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
@@ -112,16 +113,14 @@ def _assign(jobs: Sequence[Job], groups: Sequence[Sequence[int]], shuffle_partit
     """Give the replicas of each topic partition one replaying task, the largest first, each the task with the fewest bytes so far."""
     loads = [(0, number) for number in range(shuffle_partitions)]
     where = [0] * len(jobs)
-    for size, replicas in sorted(((sum(jobs[index].bytes for index in own), own) for own in groups), key=_largest):
+    for size, replicas in sorted(
+        ((sum(jobs[index].bytes for index in own), own) for own in groups), key=itemgetter(0), reverse=True
+    ):
         load, number = heapq.heappop(loads)
         for job_index in replicas:
             where[job_index] = number
         heapq.heappush(loads, (load + size, number))
     return where
-
-
-def _largest(sized: tuple[int, Sequence[int]]) -> int:
-    return -sized[0]
 
 
 def _works(jobs: Sequence[Job], where: Sequence[int], shards: Sequence[int], size: int) -> Iterator[ReadTask]:

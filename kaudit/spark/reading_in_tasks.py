@@ -59,14 +59,14 @@ class ReadingInTasks(Struct, frozen=True):
     ) -> tuple[CoordinatorReader, CoordinatorView]:
         """Read what partitions of __transaction_state say of these producer ids."""
         question = list(directories), frozenset(wanted)
-        read = partial(_read_coordinator, open_source=from_here())
+        read = partial(_answer, read=coordinator_of(from_here()))
         (found,) = ask_tasks(self.session, "kaudit: read __transaction_state", [question], read)
         return found
 
     def names(self, directories: Sequence[PartitionDirectory], wanted: NDArray[np.int64] | None) -> Mapping[int, str]:
         """Read the transactional ids that partitions of __transaction_state name of these producer ids, of all if None."""
-        questions = [(directory, wanted) for directory in directories]
-        read = partial(_read_names, open_source=from_here())
+        questions = [([directory], wanted) for directory in directories]
+        read = partial(_answer, read=names_of(from_here()))
         found = ask_tasks(self.session, "kaudit: read the names in __transaction_state", questions, read)
         return {producer_id: name for names in found for producer_id, name in names.items()}
 
@@ -99,10 +99,8 @@ def read_metadata_logs(spark: "SparkSession", directories: Sequence[PartitionDir
     return ask_tasks(spark, "kaudit: read __cluster_metadata", directories, read)
 
 
-def _read_coordinator(
-    question: tuple[Sequence[PartitionDirectory], Collection[int]], open_source: OpenSource
-) -> tuple[CoordinatorReader, CoordinatorView]:
-    return coordinator_of(open_source)(*question)
+def _answer(question: Sequence[Any], read: Callable[..., _Answer]) -> _Answer:
+    return read(*question)
 
 
 def _answer_noting(
@@ -117,13 +115,6 @@ def _answer_noting(
 def _read_levels(directories: Sequence[PartitionDirectory], open_source: OpenSource) -> dict[str, int]:
     levels = feature_levels(directories, open_source)
     return {name: levels[name] for name in (METADATA_VERSION, TRANSACTION_VERSION) if name in levels}
-
-
-def _read_names(
-    question: tuple[PartitionDirectory, NDArray[np.int64] | None], open_source: OpenSource
-) -> dict[int, str]:
-    directory, wanted = question
-    return dict(names_of(open_source)([directory], wanted))
 
 
 def _rescan(question: tuple[PartitionDirectory, Questions], open_source: OpenSource) -> Seen:

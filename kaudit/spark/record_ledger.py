@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaudit.audits.records.reading import IDENTIFIED, ReadAgain, RecordTask, read_partition
+from kaudit.audits.records.reading import IDENTIFIED, RecordTask, read_partition
 from kaudit.audits.records.spill import Spill
 from kaudit.diff.records.assembly import Assembly
 from kaudit.diff.records.bucket import BucketTask, MatchedBucket, Sides, matched
@@ -29,10 +29,9 @@ from kaudit.model.ledger import TopicLedger
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.shuffle_codec import pack, unpack
 from kaudit.scanning.options import ScanOptions
-from kaudit.source.layout import PartitionDirectory
 from kaudit.spark.jobs import collected, errors_in_one_line, from_here, named_job, on_disk, require_readable
 from kaudit.spark.releases import arrow_table, by_number, work_frame
-from kaudit.spark.tasks import Batches, packed, prepare_worker, row, unpacked, works_of
+from kaudit.spark.tasks import Batches, cells, packed, prepare_worker, row, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,20 +44,8 @@ _MOST_BITS = 12
 _ROW_BYTES = 4 << 20
 
 
-class _Question(Struct, frozen=True):
-    """A partition to read: its place among `Comparison.tasks`, and what differs between these."""
-
-    index: int
-    directory: PartitionDirectory
-    number: int
-    topic: int
-    again: ReadAgain | None
-    of_target: bool
-
-    def task(self, like: RecordTask, spill: Spill) -> RecordTask:
-        """Return the task, in all else as another."""
-        own = {name: getattr(self, name) for name in ("directory", "number", "topic", "again")}
-        return replace(like, identified=spill, **own)
+_OWN = ("directory", "number", "topic", "again")
+"""What differs between tasks, beside the side that they read."""
 
 
 class SparkRecords(Struct, frozen=True):
@@ -123,11 +110,14 @@ def _grouped(
 
 def _questions(spark: "SparkSession", work: Sequence[RecordTask]) -> "DataFrame":
     """Return a row for each partition, each in a Spark partition of its own, the largest first."""
-    asked = [
-        _Question(index, task.directory, task.number, task.topic, task.again, task.identified.name == "target")
-        for index, task in enumerate(work)
-    ]
-    return work_frame(spark, map(pack, sorted(asked, key=lambda question: -question.directory.bytes)))
+    largest = sorted(enumerate(work), key=lambda each: -each[1].directory.bytes)
+    return work_frame(
+        spark,
+        (
+            packed((index, task.identified.name == "target", {name: getattr(task, name) for name in _OWN}))
+            for index, task in largest
+        ),
+    )
 
 
 def _data(rows: "DataFrame", kind: int) -> list[bytes]:
@@ -156,20 +146,20 @@ def _ledgers(built: "DataFrame", directory: Path) -> list[TopicLedger]:
 def _read(questions: Batches, like: RecordTask, options: ScanOptions, open_source: OpenSource) -> Batches:
     """Read the partition of each question; yield what was read of it, and its records by bucket."""
     prepare_worker()
-    for question in works_of(questions, _Question):
+    for index, of_target, own in (unpacked(work) for (work,) in cells(questions, "work")):
         with tempfile.TemporaryDirectory(prefix="kaudit-ledger-") as place:
             spill = Spill(place, "identified", IDENTIFIED)
-            done = read_partition(question.task(like, spill), options, open_source)
-            yield row(_ROWS, 0, _READ, packed((question.index, done)))
-            yield from _spilled(spill, _TARGET if question.of_target else _SOURCE)
+            done = read_partition(replace(like, identified=spill, **own), options, open_source)
+            yield row(_ROWS, 0, _READ, packed((index, done)))
+            yield from _spilled(spill, _TARGET if of_target else _SOURCE)
 
 
 def _read_windows(questions: Batches, like: WindowTask, options: ScanOptions, open_source: OpenSource) -> Batches:
     """Read the partition of each question by windows; yield a row for each, its bucket being its place among the tasks."""
     prepare_worker()
-    for question in works_of(questions, _Question):
-        task = replace(like, records=question.task(like.records, like.records.identified))
-        yield row(_ROWS, question.index, _READ, pack(read_windows(task, options, open_source)))
+    for index, _, own in (unpacked(work) for (work,) in cells(questions, "work")):
+        task = replace(like, records=replace(like.records, **own))
+        yield row(_ROWS, index, _READ, pack(read_windows(task, options, open_source)))
 
 
 def _spilled(spill: Spill, kind: int) -> Batches:

@@ -122,10 +122,8 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> Sp
             if os.environ.get(name):
                 conf.setIfMissing(f"spark.executorEnv.{name}", os.environ[name])
         return SparkSession.builder.config(conf=conf).getOrCreate()
-    except (PySparkException, OSError) as error:
-        raise UsageError(f"Spark did not start: {_first_line(error)}") from error
     except Exception as error:
-        if type(error).__module__.startswith("py4j."):
+        if isinstance(error, PySparkException | OSError) or type(error).__module__.startswith("py4j."):
             raise UsageError(f"Spark did not start: {_first_line(error)}") from error
         raise
 
