@@ -64,7 +64,7 @@ class EvidenceAttributes:
     siblings: SiblingsEvidence | None = None
     """Members of the same application that went on without it."""
     commit_acknowledged: str | None = None
-    """Whether its producer may have been told that it is committed: no, possible, or decided."""
+    """Whether its commit may have been acknowledged: no, possible, or decided."""
     in_checkpoint: str | None = None
     """Whether a checkpoint of Flink may hold it: likely, or possible."""
     aborted_at_timestamp: int | None = None

@@ -187,13 +187,13 @@ _CUTS = {
     ),
     "fetched-damaged-records": (Severity.ERROR, "gets damaged records from its leader, and does not get further"),
     **dict.fromkeys(
-        _NOT_APPENDED, (Severity.WARNING, "follows its leader no more: what it fetched cannot be appended to its log")
+        _NOT_APPENDED, (Severity.WARNING, "no longer follows its leader: what it fetched cannot be appended to its log")
     ),
     **dict.fromkeys(
         _NOT_CUT,
         (
             Severity.WARNING,
-            "follows its leader no more: its log could not be truncated as the leader's begins to differ",
+            "no longer follows its leader: its log could not be truncated to where the leader's differs",
         ),
     ),
     "segments-deleted-below-start": (

@@ -59,8 +59,8 @@ class _Account(NamedTuple):
 
 
 _CLIENT_RULE = (
-    "a client that cannot know whether a batch was written raises its epoch and starts at sequence 0 (KIP-360); the application was "
-    "told that what it gave up had failed, whether it was written or not"
+    "a client that cannot know whether a batch was written raises its epoch and starts at sequence 0 (KIP-360); the application got "
+    "an error for what the client gave up, whether it was written or not"
 )
 _LOG_WITH_FAILURES = (
     "the application's log with the errors of its sends, and the client's at level INFO: which records failed"

@@ -123,7 +123,7 @@ def two_writers_of_one_offset(context: Context, evidence: Evidence) -> Iterator[
                 context,
                 found,
                 kind,
-                f" while {_who(step.before)} lives" if by_producers else ": two commit in turn",
+                f" while {_who(step.before)} is active" if by_producers else ": two commit in turn",
                 confidence=Confidence.CERTAIN if by_producers else Confidence.LIKELY,
                 explanations=(
                     Explanation("a replaced instance goes on: commits without the group's generation are not fenced"),

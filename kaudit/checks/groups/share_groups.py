@@ -49,12 +49,12 @@ def share_records_archived(context: Context, evidence: Evidence) -> Iterator[Fin
             continue
         causes = [
             f"{counted(number, 'record')} {what}"
-            for number, what in ((found.rejected, "it rejected"), (found.exhausted, "it was given too often"))
+            for number, what in ((found.rejected, "it rejected"), (found.exhausted, "it got too often"))
             if number
         ]
         yield share_records_archived.finding(
             context,
-            f"share group {found.group} is never given again {listed(causes)} of {_place(found)}: {_ranges(found.archived)}",
+            f"share group {found.group} never gets again {listed(causes)} of {_place(found)}: {_ranges(found.archived)}",
             confidence=Confidence.LIKELY,
             offset=found.first_record,
             last_offset=found.last_record,

@@ -322,7 +322,7 @@ def failing_copies(context: Context, evidence: Evidence) -> Iterator[Finding]:
 
 _ORPHAN_CAUSES = {
     OrphanKind.OTHER_LINEAGE: Explanation(
-        "an unclean election: the leader that copied them had records that the log has not"
+        "an unclean election: the leader that copied them had records that the log does not have"
     ),
     OrphanKind.BELOW_LOG_START: Explanation(
         "DeleteRecords moved the log start, and the next run of the expiration task deletes them", innocent=True

@@ -1,4 +1,4 @@
-"""How an open transaction may end: who was told of its commit, whether a checkpoint holds it, what aborting it costs.
+"""How an open transaction may end: whether a commit was acknowledged, whether a checkpoint holds it, what aborting it costs.
 
 Whose an open transaction is, and which members of its application went on without it.
 """
@@ -94,7 +94,7 @@ LIKELY, POSSIBLE = "likely", "possible"
 
 
 class Commit(Struct, frozen=True):
-    """Whether a transaction's producer may have been told that it is committed, and why."""
+    """Whether a transaction's commit may have been acknowledged, and why."""
 
     acknowledged: str
     because: str
@@ -177,15 +177,15 @@ def _cost(context: Context, unfinished: Unfinished) -> str:
 
 
 def _commit(context: Context, unfinished: Unfinished) -> Commit:
-    """Return who may have been told of a commit: a coordinator answers as soon as PrepareCommit is written (KIP-98)."""
+    """Return whether a commit may have been acknowledged: a coordinator answers as soon as PrepareCommit is written (KIP-98)."""
     standing, entry = unfinished.verdict.standing, unfinished.verdict.entry
     if standing is TransactionStanding.ONGOING:
-        return Commit(NOT_ACKNOWLEDGED, "its coordinator has decided nothing: nobody was told that it is committed")
+        return Commit(NOT_ACKNOWLEDGED, "its coordinator has decided nothing: no commit was acknowledged")
     if entry is not None and standing is TransactionStanding.DECIDED:
         at = time_text(entry.value.last_update_timestamp)
         if entry.value.status in (TransactionStatus.PREPARE_ABORT, TransactionStatus.COMPLETE_ABORT):
             return Commit(NOT_ACKNOWLEDGED, f"its coordinator decided ABORT at {at}")
-        return Commit(DECIDED, f"its coordinator decided COMMIT at {at}, and its producer may have been told so")
+        return Commit(DECIDED, f"its coordinator decided COMMIT at {at}, and may have acknowledged it")
     decision = _decision(context, unfinished)
     return _commit_of_hanging(context, unfinished) if decision is None else _decided(unfinished.transaction, decision)
 
@@ -196,28 +196,24 @@ def _decided(transaction: OpenTransaction, decision: CommitDecision) -> Commit:
     said = f"__transaction_state has PrepareCommit of this producer id at {at}, offset {decision.offset}"
     latest = max(transaction.marker_timestamp, transaction.last_timestamp) + _CLOCKS_MS
     if not transaction.began_after_marker or decision.decided_ms > latest:
-        return Commit(
-            DECIDED, f"{said}: its producer was told that it is committed, and only the marker is missing here"
-        )
+        return Commit(DECIDED, f"{said}: its commit was acknowledged, and only the marker is missing here")
     return Commit(MAY_BE, f"{said}, about when the marker at offset {transaction.marker_offset} was written")
 
 
 def _commit_of_hanging(context: Context, unfinished: Unfinished) -> Commit:
-    """Return who may have been told of the commit of a transaction of which no decision is known."""
-    told = "its producer may have been told of a commit"
+    """Return whether a commit may have been acknowledged where no decision is known."""
+    acknowledged = "a commit may have been acknowledged"
     if unfinished.verdict.standing is TransactionStanding.UNKNOWN:
-        return Commit(MAY_BE, f"what its coordinator decided is not among the inputs: {told}")
+        return Commit(MAY_BE, f"what its coordinator decided is not among the inputs: {acknowledged}")
     entry = unfinished.verdict.entry
     if entry is None:
-        return Commit(MAY_BE, f"{_why_unknown(context, unfinished.transaction)}: {told}")
+        return Commit(MAY_BE, f"{_why_unknown(context, unfinished.transaction)}: {acknowledged}")
     updated = entry.value.last_update_timestamp
     if updated <= unfinished.transaction.first_timestamp:
-        return Commit(
-            NOT_ACKNOWLEDGED, "its coordinator has decided nothing since: nobody was told that it is committed"
-        )
+        return Commit(NOT_ACKNOWLEDGED, "its coordinator has decided nothing since: no commit was acknowledged")
     if entry.value.status is TransactionStatus.COMPLETE_ABORT:
         return Commit(NOT_ACKNOWLEDGED, f"its coordinator finished an abort at {time_text(updated)}")
-    return Commit(MAY_BE, f"no record of __transaction_state says how it ended: {told}")
+    return Commit(MAY_BE, f"no record of __transaction_state says how it ended: {acknowledged}")
 
 
 def _why_unknown(context: Context, transaction: OpenTransaction) -> str:

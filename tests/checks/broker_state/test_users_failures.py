@@ -83,13 +83,13 @@ LOGGED = {
             "sequence number)",
         ),
         "KA815",
-        "follows its leader no more",
+        "no longer follows its leader",
     ),
     "follower-dies": (
         "server",
         fetcher("Error due to", "org.apache.kafka.common.KafkaException: Error processing data for partition t-0 offset 12"),
         "KA815",
-        "follows its leader no more",
+        "no longer follows its leader",
     ),
     "zombie": (
         "server",

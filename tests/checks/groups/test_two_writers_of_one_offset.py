@@ -11,7 +11,7 @@ def test_a_replaced_producer_is_named_with_the_one_that_lives(tmp_path):
         log.commit("sink", own, producer=(31, 0)).commit("sink", 100, producer=(30, 0))
     (found,) = of_groups(scanned(log.write(tmp_path)))
     assert found.message == (
-        "the committed offset of sink on orders-0 went back 3 times, by producer 30 while producer 31 lives; first from 105 to 100"
+        "the committed offset of sink on orders-0 went back 3 times, by producer 30 while producer 31 is active; first from 105 to 100"
     )
     assert (found.producer_id, found.confidence.value) == (30, "certain")
     assert evidence_of(found)["records"] == 5 + 10 + 18
