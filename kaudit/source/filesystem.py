@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -69,7 +69,7 @@ def answered(name: str, ask: Callable[[], _Answer], seconds: float) -> _Answer:
     asking.start()
     asking.join(seconds)
     if not answers:
-        raise OSError(errno.ETIMEDOUT, f"no answer within {seconds:g} s", name)
+        raise OSError(errno.ETIMEDOUT, f"no answer within {round(seconds, 1):g} s", name)
     answer, error = answers[0]
     if error is not None:
         raise error
@@ -77,7 +77,7 @@ def answered(name: str, ask: Callable[[], _Answer], seconds: float) -> _Answer:
 
 
 @contextmanager
-def as_os_errors(store: str, name: str, kinds: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+def as_os_errors(store: str, name: str, kinds: Sequence[type[Exception]] = ()) -> Iterator[None]:
     """Turn errors of a store's client (OSError and `kinds`) into an OSError with the client's text; `name` is the file or store."""
     try:
         yield
@@ -85,8 +85,45 @@ def as_os_errors(store: str, name: str, kinds: tuple[type[Exception], ...] = ())
         if error.strerror:
             raise
         raise type(error)(error.errno or 5, f"{store}: {error}", name) from error
-    except kinds as error:
+    except tuple(kinds) as error:
         raise OSError(5, f"{store}: {error}", name) from error
+
+
+class Store(NamedTuple):
+    """A store by the name that messages have; its client raises OSError and exceptions of these kinds."""
+
+    name: str
+    kinds: Sequence[type[Exception]] = ()
+
+    def asked(self, file: str, ask: Callable[[], _Answer]) -> _Answer:
+        """Return what it answers within `answer_seconds`. Raises as `answered` and `as_os_errors`."""
+        with as_os_errors(self.name, file, self.kinds):
+            return answered(file, ask, answer_seconds())
+
+    def read(self, file: str, read_range: Callable[[int, int], bytes], position: int, length: int) -> bytes:
+        """Return so many bytes of a file, all of which are there, within `answer_seconds` and a second more for each MiB.
+
+        Raises:
+            OSError: fewer arrived in that time; it says from which byte on they were asked for.
+
+        """
+        try:
+            with as_os_errors(self.name, file, self.kinds):
+                return answered(
+                    file,
+                    lambda: _whole(bytes(read_range(position, length)), length),
+                    answer_seconds() + length / (1 << 20),
+                )
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise type(error)(error.errno, f"{error.strerror} (read from byte {position:,} on)", file) from error
+
+
+def _whole(data: bytes, length: int) -> bytes:
+    if len(data) < length:
+        raise OSError(errno.EIO, f"only {len(data):,} of {length:,} bytes arrived")
+    return data
 
 
 def require_listener(name: str, authorities: Sequence[str]) -> None:

@@ -4,14 +4,23 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO
 
 from pyarrow import fs
 
 from kaudit.source.bytes import RemoteFile
-from kaudit.source.filesystem import COPIED_AT_ONCE, FileStatus, WritableFileSystem, as_os_errors, connect_seconds
+from kaudit.source.filesystem import (
+    COPIED_AT_ONCE,
+    FileStatus,
+    Store,
+    WritableFileSystem,
+    as_os_errors,
+    connect_seconds,
+)
 from kaudit.source.uri import Uri, UrlError
 
+_S3 = Store("S3")
 _ATTEMPTS = 3
 _DENIED = "ACCESS_DENIED"
 _MAY_BE_MISSING = "S3 answers this of objects that do not exist too, to whom may not list the bucket (s3:ListBucket)"
@@ -42,7 +51,7 @@ class S3FileSystem(WritableFileSystem):
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
         with _as_os_errors(uri):
-            info = self._s3.get_file_info(self._key(uri))
+            info = _S3.asked(str(uri), lambda: self._s3.get_file_info(self._key(uri)))
         if info.type == fs.FileType.NotFound:
             raise FileNotFoundError(2, "no such object or prefix", str(uri))
         return self._entry(info)
@@ -67,22 +76,17 @@ class S3FileSystem(WritableFileSystem):
             entries.sort(key=lambda entry: entry.name)
         return found
 
-    def read_start(self, uri: Uri, limit: int) -> bytes:
-        """Return the first `limit` bytes of an object."""
-        with _as_os_errors(uri), self._s3.open_input_file(self._key(uri)) as file:
-            return bytes(file.read_at(min(limit, file.size()), 0))
-
     def open(self, uri: Uri) -> RemoteFile:
         """Open an object for ranged reads; objects never change in place."""
         with _as_os_errors(uri):
-            file = self._s3.open_input_file(self._key(uri))
+            file = _S3.asked(str(uri), lambda: self._s3.open_input_file(self._key(uri)))
             size = int(file.size())
 
-        def read_range(position: int, length: int) -> bytes:
+        def read(position: int, length: int) -> bytes:
             with _as_os_errors(uri):
                 return bytes(file.read_at(length, position))
 
-        return RemoteFile(size, read_range, file.close)
+        return RemoteFile(size, partial(_S3.read, str(uri), read), file.close)
 
     def make_directory(self, uri: Uri) -> None:
         """Do nothing: prefixes need not be made."""
@@ -119,7 +123,7 @@ class S3FileSystem(WritableFileSystem):
 def _as_os_errors(uri: Uri) -> Iterator[None]:
     """Turn errors of the client into an OSError of one line; a refusal is a PermissionError, and never "not there"."""
     try:
-        with as_os_errors("S3", str(uri)):
+        with as_os_errors(_S3.name, str(uri)):
             yield
     except OSError as error:
         if _DENIED not in str(error.strerror):

@@ -1,5 +1,7 @@
 """webhdfs:// and swebhdfs://: HDFS over HTTP, where no client can be installed. Slower: 36 ms per MiB instead of 8."""
 
+import errno
+import http.client
 import json
 import os
 import urllib.error
@@ -10,10 +12,11 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kaudit.source.bytes import RemoteFile, nothing_held
-from kaudit.source.filesystem import FileStatus, FileSystem, answer_seconds, require_listener
+from kaudit.source.filesystem import FileStatus, FileSystem, Store, answer_seconds, require_listener
 from kaudit.source.uri import Uri
 
 _NOT_FOUND = 404
+_STORE = Store("WebHDFS", (http.client.HTTPException,))
 
 
 class WebHdfsFileSystem(FileSystem):
@@ -35,21 +38,21 @@ class WebHdfsFileSystem(FileSystem):
         found = self._ask(uri, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         return sorted((_entry(status, str(status["pathSuffix"])) for status in found), key=lambda entry: entry.name)
 
-    def read_start(self, uri: Uri, limit: int) -> bytes:
-        """Return the first `limit` bytes of a file."""
-        return self.read_range(uri, 0, limit)
-
     def open(self, uri: Uri) -> RemoteFile:
         """Open a file for ranged reads."""
         return RemoteFile(self.status(uri).size or 0, partial(self.read_range, uri), nothing_held)
 
     def read_range(self, uri: Uri, position: int, length: int) -> bytes:
-        """Return `length` bytes from `position`; the name node sends us on to a data node."""
-        return self._request(uri, "OPEN", {"offset": position, "length": length})
+        """Return `length` bytes from `position`, which are there; the name node sends us on to a data node."""
+
+        def read(offset: int, length: int) -> bytes:
+            return self._request(uri, "OPEN", {"offset": offset, "length": length})
+
+        return _STORE.read(str(uri), read, position, length)
 
     def _ask(self, uri: Uri, operation: str) -> Any:  # noqa: ANN401 - JSON
         try:
-            return json.loads(self._request(uri, operation, {}))
+            return json.loads(_STORE.asked(str(uri), lambda: self._request(uri, operation, {})))
         except ValueError as error:
             raise OSError(0, "this is no WebHDFS: the answer is not JSON", str(uri)) from error
 
@@ -59,13 +62,14 @@ class WebHdfsFileSystem(FileSystem):
         if user:
             query["user.name"] = user
         url = f"{self._base}{quote(uri.path)}?{urlencode(query)}"
-        seconds = answer_seconds()
         try:
-            with urllib.request.urlopen(url, timeout=seconds) as answer:  # noqa: S310 - http and https only
+            # whoever asks waits no longer than `answer_seconds`: this ends the thread
+            with urllib.request.urlopen(url, timeout=2 * answer_seconds()) as answer:  # noqa: S310 - http and https only
                 data: bytes = answer.read()
                 return data
-        except TimeoutError as error:
-            raise OSError(0, f"no answer within {seconds:g} s", str(uri)) from error
+        except http.client.IncompleteRead as error:
+            reason = f"WebHDFS cut the connection off after {len(error.partial):,} bytes"
+            raise OSError(errno.EIO, reason, str(uri)) from error
         except urllib.error.HTTPError as error:
             if error.code == _NOT_FOUND:
                 raise FileNotFoundError(2, "no such file", str(uri)) from error

@@ -8,11 +8,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 
 class WebHdfs:
-    """Serves `root`; `broken` names files whose bytes cannot be had."""
+    """Serves `root`; `broken` names files whose bytes cannot be had, `dies` how answers with bytes end in their middle."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.broken: set[str] = set()
+        self.dies: str | None = None
+        self.stopped = threading.Event()
         self.opened: list[tuple[str, int, int]] = []
         self.block_bytes = 128 << 20
         served = self
@@ -32,6 +34,7 @@ class WebHdfs:
         return self
 
     def __exit__(self, *failure):
+        self.stopped.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -56,7 +59,18 @@ class WebHdfs:
         self.opened.append((path.name, offset, length))
         with path.open("rb") as file:
             file.seek(offset)
-            return self._send(handler, 200, file.read(length))
+            content = file.read(length)
+        if self.dies is None:
+            return self._send(handler, 200, content)
+        handler.send_response(200)
+        if self.dies != "short":  # as a proxy sends it that does not know the length
+            handler.send_header("Content-Length", str(length))
+        handler.end_headers()
+        handler.wfile.write(content[: length // 2])
+        if self.dies == "silent":
+            self.stopped.wait(60)
+        handler.close_connection = True
+        return None
 
     def _status(self, path):
         status = path.stat()

@@ -88,7 +88,7 @@ def test_a_file_whose_bytes_cannot_be_had(logs, store, kaudit):  # noqa: F811
     broken = next(path for path in sorted(near.rglob("*.log")) if path.stat().st_size)
     store.broken.add(broken.name)
     unreadable = [row for row in rows(far) if row["status"] == "unreadable"]
-    assert {row["detail"] for row in unreadable} == {"WebHDFS answered 500 Internal Server Error"}
+    assert {row["detail"] for row in unreadable} == {"WebHDFS answered 500 Internal Server Error (read from byte 0 on)"}
     done = kaudit("inspect", f"{far}/{broken.relative_to(near)}", "--output-format", "jsonl")
     assert (done.code, done.out) == (4, "")
-    assert done.err.endswith(f"{broken.name}: WebHDFS answered 500 Internal Server Error\n")
+    assert done.err.endswith(f"{broken.name}: WebHDFS answered 500 Internal Server Error (read from byte 0 on)\n")

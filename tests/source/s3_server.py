@@ -37,6 +37,8 @@ class S3Server:
         """Of a request that is never answered: `reached` is set, and whoever asked is to be killed, then `killed` to be set."""
         self.denied: Callable[[Request], bool] = lambda _: False
         """Of a request that is answered with AccessDenied, as one for a missing key is where the bucket may not be listed."""
+        self.dies: str | None = None
+        """How answers with an object's bytes end in their middle: `silent`, or `cut` off."""
         self.reached, self.killed = threading.Event(), threading.Event()
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
@@ -67,7 +69,13 @@ class S3Server:
             lines = [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))]
             start_response("403 Forbidden", lines)
             return [b"" if request.kind == "HEAD" else body]
-        return self._app(environ, start_response)
+        answer = self._app(environ, start_response)
+        return self._half(b"".join(answer)) if self.dies is not None and request.length else answer
+
+    def _half(self, body: bytes) -> Iterator[bytes]:
+        yield body[: len(body) // 2]
+        if self.dies == "silent":
+            self.killed.wait(60)
 
     def put(self, key: str, content: bytes) -> None:
         """Store an object, by no request."""

@@ -76,8 +76,8 @@ def test_status_and_entries():
 @pytest.mark.parametrize("user", ["", "audit user"])
 def test_who_asks_and_for_what(monkeypatch, user):
     monkeypatch.setenv("HADOOP_USER_NAME", user)
-    with NameNode(b"bytes") as node:
-        assert node.files().read_range(node.at("/a b/c?d"), 5, 17) == b"bytes"
+    with NameNode(b"seventeen bytes..") as node:
+        assert node.files().read_range(node.at("/a b/c?d"), 5, 17) == b"seventeen bytes.."
         asked = {"op": "OPEN", "offset": "5", "length": "17"}
         assert node.asked == [("/webhdfs/v1/a%20b/c%3Fd", asked | ({"user.name": user} if user else {}))]
 
