@@ -48,6 +48,8 @@ TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
 _DECODED_AT_ONCE = 16
 """Batches of up to MAX_BATCH_BYTES each: one at a time, numpy's calls are most of the cost."""
 _WINDOW_BYTES = 256 << 10
+_BEGUN_RECORDS = 256
+"""So many records of the producer that is compared with others are read once."""
 _BLOCK_BYTES, _BLOCKS = 1 << 20, 16
 """Tails are read by blocks, of which so many are held: those of producers that follow one another lie in the same ones."""
 
@@ -83,6 +85,15 @@ class ProducerRecords:
         self._largest = largest_batch if has_bytes and largest_batch <= _SEARCHED_BATCH else 0
         self._range = HeldRange(open_source, 2 * (FAR_BYTES + self._largest) if self._largest else 0)
         self._room = FOLLOWED_BYTES
+        self._begun_at: BoundaryBatch | None = None
+        self._begun: list[StoredRecord] = []
+        self._rest: Generator[StoredRecord] | None = None
+
+    def close(self) -> None:
+        """End the reading of the producer asked for last."""
+        if self._rest is not None:
+            self._rest.close()
+        self._begun_at = self._rest = None
 
     def of_batches(self, batches: Sequence[BoundaryBatch]) -> Iterator[StoredRecord]:
         """Yield the records of batches, of some decoded at once; none of a batch that cannot be read."""
@@ -221,10 +232,30 @@ class ProducerRecords:
             yield from zip(producers, _chosen(segment, batches, columns, hits), strict=True)
 
     def begun(self, edge: Edge, first: StoredRecord) -> Generator[StoredRecord]:
-        """Yield the records of a producer from its first one on, which is known. Raises OSError."""
+        """Yield the records of a producer from its first one on, which is known. Raises OSError.
+
+        Of the producer asked for last the first ones are held: they are compared with each place where it may have copied from.
+        """
         yield first
         yield from self._first(edge.batch)[1:]
-        with closing(self.after(edge, (edge.batch, edge.batch.last_offset + 1))) as more:
+        if edge.batch != self._begun_at:
+            self.close()
+            self._begun_at, self._begun = edge.batch, []
+            self._rest = self.after(edge, (edge.batch, edge.batch.last_offset + 1))
+        begun, rest = self._begun, self._rest
+        assert rest is not None
+        for number in range(_BEGUN_RECORDS):
+            if number == len(begun):
+                try:
+                    record = next(rest, None)
+                except OSError:
+                    self.close()
+                    raise
+                if record is None:
+                    return
+                begun.append(record)
+            yield begun[number]
+        with closing(self.after(edge, (begun[-1].batch, begun[-1].offset + 1))) as more:
             yield from more
 
     def copied(self, edge: Edge, place: tuple[BoundaryBatch, int]) -> Generator[StoredRecord]:

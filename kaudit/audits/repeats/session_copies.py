@@ -77,8 +77,11 @@ def compare_restarts(  # noqa: PLR0913 - independent inputs
     At most `most_bytes` of the log before a producer are searched for its first record, None: all; 0: the last batches of those
     before it alone. `largest_batch` as of ProducerRecords.
     """
-    with HeldBlocks(open_source) as held:
-        return _compared(restarts, ProducerRecords(directory, held, reader, largest_batch), most_bytes)
+    with (
+        HeldBlocks(open_source) as held,
+        closing(ProducerRecords(directory, held, reader, largest_batch)) as records,
+    ):
+        return _compared(restarts, records, most_bytes)
 
 
 def _compared(restarts: Sequence[Restart], records: ProducerRecords, most_bytes: int | None) -> Compared:
