@@ -59,9 +59,11 @@ class Columns:
         chosen = np.asarray(key, dtype=None if len(key) else np.intp)
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)  # once, not once a column
-        held = self._held()
-        taken = {name: column if isinstance(column, int) else column.take(chosen) for name, column in held.items()}
-        return Columns(self.dtype, len(chosen), taken)
+        taken: dict[str, Column] = {
+            name: column if isinstance(column, int) else self._column(name).take(chosen)
+            for name, column in self._columns.items()
+        }
+        return _Typed(self.dtype, len(chosen), taken)
 
     def _column(self, name: str) -> NDArray[Any]:
         column = self._columns[name]
@@ -88,7 +90,8 @@ class Columns:
         if step != 1:
             return self[np.arange(first, stop, step)]
         before = 0 if self._part is None else int(self._part.start)
-        return _Part(self.dtype, max(stop - first, 0), self._columns, before + first)
+        length = max(stop - first, 0)
+        return _Typed(self.dtype, length, self._columns, slice(before + first, before + first + length))
 
     def plus(self, amount: int, *names: str) -> "Columns":
         """Return the same rows with `amount` added to these columns."""
@@ -134,16 +137,18 @@ class Columns:
         return column if isinstance(column, int) else None
 
 
-class _Part(Columns):
-    """Neighbouring rows of others, whose columns are cut only when they are asked for: few are."""
+class _Typed(Columns):
+    """Rows whose columns have their types already: those of `part`, cut only when they are asked for, for few are."""
 
     __slots__ = ()
 
-    def __init__(self, dtype: np.dtype[Any], length: int, columns: dict[str, Column], first: int) -> None:
+    def __init__(
+        self, dtype: np.dtype[Any], length: int, columns: dict[str, Column], part: slice | None = None
+    ) -> None:
         self.dtype = dtype
         self._length = length
-        self._part = slice(first, first + length)
         self._columns = columns
+        self._part = part
 
 
 class _Row(Mapping[str, Any]):
