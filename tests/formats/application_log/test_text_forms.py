@@ -99,14 +99,13 @@ def read_client(data):
     return [tuple(getattr(event, name) for name in FACTS) for event in events], counts
 
 
-BOTH = {"broker": (LOG, read), "client": (CLIENT_LOG, read_client)}
+BOTH = {"broker": (LOG, read, WHOLE), "client": (CLIENT_LOG, read_client, read_client(CLIENT_LOG)[0])}
 
 
 @pytest.mark.parametrize("whose", BOTH)
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_log_that_was_wrapped_before_a_collector_took_it_loses_no_refusal(wrapper, whose):
-    log, reading = BOTH[whose]
-    whole, _ = reading(log)
+    log, reading, whole = BOTH[whose]
     for name, collected in {"plain": bytes, **COLLECTED, **IN_JSON}.items():
         events, counts = reading(collected(WRAPPERS[wrapper](log)))
         if whose == "broker":
@@ -118,8 +117,7 @@ def test_a_log_that_was_wrapped_before_a_collector_took_it_loses_no_refusal(wrap
 @pytest.mark.parametrize("whose", BOTH)
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_collected_log_that_was_wrapped_gives_its_refusals_or_counts_what_is_lost(wrapper, whose):
-    log, reading = BOTH[whose]
-    whole, _ = reading(log)
+    log, reading, whole = BOTH[whose]
     refused = {event for event in whole if event[0] in REFUSALS}
     differ = set()
     for name, collected in {**COLLECTED, **IN_JSON}.items():
