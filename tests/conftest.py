@@ -210,10 +210,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave what was collected out of every later search for garbage, and search as rarely as kaudit's own processes do."""
+    """Leave what was collected out of every later search for garbage, and search rarely: by default it is a twentieth of the run."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(500_000, 2, 2)
+    gc.set_threshold(10_000, 10, 10)
     gc.enable()
     config = session.config
     if "not spark" in config.option.markexpr:  # only tests of Spark look at what was logged

@@ -103,3 +103,7 @@ class HeldRange:
             with closing(self._open(segment)) as source:
                 self._end += source.read_into(self._end, held[self._end - self._start : stop - self._start])
         return self._data, start - self._start, min(stop, self._end) - self._start
+
+    def close(self) -> None:
+        """Forget what was read; nothing is read after it."""
+        self._data = bytearray()

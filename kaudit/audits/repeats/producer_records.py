@@ -90,7 +90,11 @@ class ProducerRecords:
         self._rest: Generator[StoredRecord] | None = None
 
     def close(self) -> None:
-        """End the reading of the producer asked for last."""
+        """End the reading, and give back what was held of files: megabytes, which only a search for garbage would find."""
+        self._end_begun()
+        self._range.close()
+
+    def _end_begun(self) -> None:
         if self._rest is not None:
             self._rest.close()
         self._begun_at = self._rest = None
@@ -239,7 +243,7 @@ class ProducerRecords:
         yield first
         yield from self._first(edge.batch)[1:]
         if edge.batch != self._begun_at:
-            self.close()
+            self._end_begun()
             self._begun_at, self._begun = edge.batch, []
             self._rest = self.after(edge, (edge.batch, edge.batch.last_offset + 1))
         begun, rest = self._begun, self._rest
@@ -249,7 +253,7 @@ class ProducerRecords:
                 try:
                     record = next(rest, None)
                 except OSError:
-                    self.close()
+                    self._end_begun()
                     raise
                 if record is None:
                     return
