@@ -1,8 +1,10 @@
 """KA401 to KA406 on small logs and histories written for the purpose, and on evidence that is damaged or missing."""
 
+import gc
 import json
 import os
 import shutil
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -229,6 +231,23 @@ def test_few_or_busy_or_rare_producers_are_no_flood(tmp_path):
     for number, written in enumerate((few, busy, rare)):
         written.write(tmp_path / f"t-{number}")
     assert of(scan(tmp_path)) == []
+
+
+def test_a_partition_leaves_nothing_for_a_search_for_garbage_that_was_read_of_it(tmp_path):
+    """Such a search is rare, and of each partition whose producers begin anew 16 MiB may be held."""
+    for number in range(8):
+        shutil.copytree(
+            Path(__file__).parents[2] / "samples" / "producer-ids" / "flood-0", tmp_path / f"flood-{number}"
+        )
+    gc.disable()
+    tracemalloc.start()
+    try:
+        scan(tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert peak < 64 << 20
 
 
 @pytest.fixture
