@@ -1,6 +1,5 @@
 """Runs `kaudit diff`: replicas, fingerprints or a saved report are compared with logs."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -18,7 +17,7 @@ from kaudit.cli.parsing import is_fingerprint, parse_names
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import AuditRequest, audit_request
 from kaudit.cli.settings import Settings
-from kaudit.cli.streams import write_pieces
+from kaudit.cli.streams import write_notes, write_pieces
 from kaudit.cli.targets import output_file, split_formats
 from kaudit.diff.fingerprint.document import (
     FingerprintError,
@@ -157,9 +156,7 @@ def finished(
     comparison: DiffOptions, not_audited: Sequence[NotAudited], *, incomplete: bool, differs: bool = False
 ) -> ExitCode:
     """Name what could not be read; return the exit code."""
-    for entry in not_audited:
-        if entry.unreadable:
-            sys.stderr.write(f"kaudit: {visible(entry.path)}: {visible(entry.reason)}\n")
+    write_notes(entry for entry in not_audited if entry.unreadable)
     if differs and comparison.findings.fail_on.reached(Severity.ERROR):
         return ExitCode.OK if comparison.findings.exit_zero else ExitCode.FINDINGS
     return ExitCode.UNREADABLE if incomplete else ExitCode.OK

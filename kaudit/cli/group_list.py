@@ -1,6 +1,5 @@
 """Runs `kaudit groups`: formats of rows, where they go, and the exit code."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
@@ -9,6 +8,7 @@ from kaudit.cli.exits import ExitCode
 from kaudit.cli.inspection import HTML, PARQUET, ROW_FORMATS, RowTarget, console_of, parse_row_targets, show
 from kaudit.cli.options import DisplayOptions, EngineOptions, RowOutput
 from kaudit.cli.progress import progress_on_stderr
+from kaudit.cli.streams import write_notes
 from kaudit.cli.targets import write_rows
 from kaudit.listings.groups import (
     OF_ONE_GROUP,
@@ -18,7 +18,6 @@ from kaudit.listings.groups import (
     list_groups,
     list_partition,
 )
-from kaudit.report.console import visible
 from kaudit.report.json_rows import rows_jsonl
 from kaudit.report.text.groups import document, text
 from kaudit.scanning.options import ScanOptions
@@ -48,8 +47,7 @@ def run_groups(
             listing.rows = [row for row in every if row["row"] not in OF_ONE_GROUP]
         _write(listing, target, display)
         listing.rows = every
-    for note in listing.not_checked:
-        sys.stderr.write(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n")
+    write_notes(listing.not_checked)
     return ExitCode.UNREADABLE if listing.incomplete else ExitCode.OK
 
 

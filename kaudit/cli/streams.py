@@ -6,10 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from kaudit.errors import UsageError
-from kaudit.report.console import ColorChoice, Console, draws_lines, wanted_width, wants_color
+from kaudit.report.console import ColorChoice, Console, draws_lines, visible, wanted_width, wants_color
+
+if TYPE_CHECKING:
+    from kaudit.model.result import NotAudited
 
 _BLOCK = 1 << 16
 
@@ -25,6 +28,11 @@ def write_stdout(text: str) -> None:
     with refused("stdout"):
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def write_notes(notes: "Iterable[NotAudited]") -> None:
+    """Say on stderr what could not be read, and why."""
+    sys.stderr.writelines(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n" for note in notes)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Running `kaudit transactions`: formats of rows, where they go, and the exit code."""
 
-import sys
 from collections.abc import Iterator
 
 from kaudit.cli.commands.transactions import ChosenTransactions
@@ -11,10 +10,10 @@ from kaudit.cli.loading import loaded
 from kaudit.cli.options import DisplayOptions, EngineOptions, RowOutput
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import nothing_audited
+from kaudit.cli.streams import write_notes
 from kaudit.cli.targets import write_rows
 from kaudit.errors import NothingToAuditError
 from kaudit.listings.transactions import NO_TOTALS, Query, TransactionListing
-from kaudit.report.console import visible
 from kaudit.report.text.transactions import document, jsonl, report, table_rows, transaction_rows
 from kaudit.scanning.options import ScanOptions
 
@@ -48,9 +47,7 @@ def run_transactions(
         listing = loaded("redacting", "redacted_transactions")(names, listing)
     for target in targets:
         _write(listing, target, display)
-    for note in listing.scan.not_audited:
-        if note.unreadable or note.asked_for:
-            sys.stderr.write(f"kaudit: {visible(note.path)}: {visible(note.reason)}\n")
+    write_notes(note for note in listing.scan.not_audited if note.unreadable or note.asked_for)
     return ExitCode.UNREADABLE if listing.scan.incomplete else ExitCode.OK
 
 

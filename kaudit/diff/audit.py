@@ -244,16 +244,4 @@ def _summary(name: str, reader: ReplicaReader) -> PartitionSummary:
     start = directory.log_start_offset
     if directory.segments and directory.whole_directory:
         start = max(start or 0, directory.segments[0].base_offset)
-    return PartitionSummary(
-        topic=directory.topic,
-        partition=directory.partition,
-        replica=name,
-        log_start_offset=start,
-        log_end_offset=reader.end_offset,
-        last_stable_offset=None,
-        compacted=directory.first_dirty_offset is not None,
-        segments=len(directory.segments),
-        bytes=directory.bytes,
-        batches=reader.batches,
-        records=reader.records,
-    )
+    return reader.summary(name, start, reader.records)

@@ -179,7 +179,7 @@ class PartitionRecords:
         return ReadPartition(
             number=self._task.number,
             first_offset=self._base or 0,
-            summary=_summary(directory, reader, self._records),
+            summary=reader.summary(directory.replica, reader.first_offset, self._records),
             counts=SideCounts(self._records, self._undecoded, self._whole, self._appended, self._too_far),
             cuts=self._cuts,
             starts_late=max(self._start, directory.start_offset) > 0,
@@ -253,22 +253,6 @@ def _was_cleaned(directory: PartitionDirectory) -> bool:
     """Return whether the cleaner's checkpoint says that it read offsets; a broker's answer says only that it may have."""
     first_dirty = directory.first_dirty_offset
     return first_dirty is not None and (first_dirty > 0 or directory.is_fetched)
-
-
-def _summary(directory: PartitionDirectory, reader: ReplicaReader, records: int) -> PartitionSummary:
-    return PartitionSummary(
-        topic=directory.topic,
-        partition=directory.partition,
-        replica=directory.replica,
-        log_start_offset=reader.first_offset,
-        log_end_offset=reader.end_offset,
-        last_stable_offset=None,
-        compacted=directory.first_dirty_offset is not None,
-        segments=len(directory.segments),
-        bytes=directory.bytes,
-        batches=reader.batches,
-        records=records,
-    )
 
 
 def _parts(rows: Columns) -> Iterator[Columns]:

@@ -10,6 +10,7 @@ from kaudit.audits.replicas.gaps import ReplicaGaps
 from kaudit.model.batch import Batches, concatenate, last_offsets
 from kaudit.model.damage import DamageKind
 from kaudit.model.leader_epochs import EpochEntry
+from kaudit.model.result import PartitionSummary
 from kaudit.reading.batch_order import OrderFilter
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
@@ -108,6 +109,22 @@ class ReplicaReader:
     def leader_epochs(self) -> Sequence[EpochEntry]:
         """The leader epochs of the batches (>= 0), ascending: a lower one after a higher is damage, not an epoch."""
         return self._epochs if self._audited is None else self._audited.leader_epochs
+
+    def summary(self, replica: str, log_start_offset: int | None, records: int) -> PartitionSummary:
+        """Return what was read, `records` of it, under a name of the replica."""
+        return PartitionSummary(
+            topic=self.directory.topic,
+            partition=self.directory.partition,
+            replica=replica,
+            log_start_offset=log_start_offset,
+            log_end_offset=self.end_offset,
+            last_stable_offset=None,
+            compacted=self.directory.first_dirty_offset is not None,
+            segments=len(self.directory.segments),
+            bytes=self.directory.bytes,
+            batches=self.batches,
+            records=records,
+        )
 
     def _take(self, segment: int, batches: Batches) -> None:
         lasts = last_offsets(batches)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kaudit.listings.groups import GroupListing, Row
 from kaudit.report.html.document import BASE_STYLES, document
 from kaudit.report.text.formatting import plural, timestamp_text
-from kaudit.report.text.groups import change_text, group_text
+from kaudit.report.text.groups import change_text, group_text, number_of
 
 _MOST_LANES = 300
 """Lanes of a page, some 12 kB each: those that went back come first."""
@@ -33,7 +33,7 @@ class _Point(NamedTuple):
 def group_page(listing: GroupListing) -> str:
     """Return the page of a listing with its commits and generations."""
     own = {name: list(rows) for name, rows in groupby(listing.rows, key=lambda row: str(row["group"]))}
-    names = sorted(own, key=lambda name: (-_number(own[name][0], "steps"), -_number(own[name][0], "lag"), name))
+    names = sorted(own, key=lambda name: (-number_of(own[name][0], "steps"), -number_of(own[name][0], "lag"), name))
     groups, lanes = [], 0
     for name in names:
         room = _MOST_LANES - lanes
@@ -68,17 +68,17 @@ def _group(rows: Sequence[Row], room: int) -> tuple[dict[str, object], int]:
         for kind in ("member", "offset", "commit", "step", "generation")
     }
     commits, generations = kinds["commit"], kinds["generation"]
-    times = [_number(row, "timestamp") for row in (*commits, *generations)]
+    times = [number_of(row, "timestamp") for row in (*commits, *generations)]
     span = (min(times), max(times)) if times else (0, 0)
     committers = list(dict.fromkeys(filter(None, map(_committer, commits))))
     numbers = {who: number for number, who in enumerate(committers)}
     by_place = {(row["topic"], row["partition"]): list[_Point]() for row in (*kinds["offset"], *commits)}
     for row in commits:
-        point = _Point(_number(row, "timestamp"), _number(row, "committed"), numbers.get(_committer(row), -1))
+        point = _Point(number_of(row, "timestamp"), number_of(row, "committed"), numbers.get(_committer(row), -1))
         by_place[row["topic"], row["partition"]].append(point)
     newest = {(row["topic"], row["partition"]): row for row in kinds["offset"]}
     order = sorted(by_place, key=lambda place: (-len(_back(by_place[place])), str(place[0]), place[1]))
-    turns = [_x(_number(row, "timestamp"), span) for row in generations][:_MOST_POINTS]
+    turns = [_x(number_of(row, "timestamp"), span) for row in generations][:_MOST_POINTS]
     lanes = [
         _lane(f"{topic}-{part}", by_place[topic, part], newest.get((topic, part)), span) for topic, part in order[:room]
     ]
@@ -112,7 +112,7 @@ def _members(generations: Sequence[Row], span: tuple[int, int]) -> dict[str, obj
     """The number of members over time, and the generations there were."""
     if not generations:
         return None
-    points = [_Point(_number(row, "timestamp"), _number(row, "members"), -1) for row in generations]
+    points = [_Point(number_of(row, "timestamp"), number_of(row, "members"), -1) for row in generations]
     first, last = generations[0]["generation"], generations[-1]["generation"]
     most = max(point.value for point in points)
     return {
@@ -189,8 +189,3 @@ def _committer(row: Mapping[str, object]) -> str:
     if row["producer_id"] is not None:
         return f"producer {row['producer_id']}"
     return "" if row["member_id"] is None else str(row["member_id"])
-
-
-def _number(row: Mapping[str, object], name: str) -> int:
-    value = row[name]
-    return value if isinstance(value, int) else 0

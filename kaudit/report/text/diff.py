@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from kaudit.model.replicas import DiffResult, PartitionComparison, Relation
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
+from kaudit.report.text.fitting import GAP, aligned
 from kaudit.report.text.formatting import plural, span
 from kaudit.report.text.not_checked import text_of, unchecked_sections, verdict_section
 from kaudit.report.text.table import explain_lines, finding_sections, hidden_lines
 from kaudit.results.scope import size
 
-_GAP = "  "
 _STYLES = {
     Relation.IDENTICAL: Style.GOOD,
     Relation.BEHIND: Style.NOTE,
@@ -92,16 +92,16 @@ def relation_table(headings: Sequence[str], cells: Sequence[Sequence[str]], cons
         return []
     widths = [max(len(heading), *(len(row[at]) for row in rows)) for at, heading in enumerate(headings)]
     lines = []
-    if not console.fits(sum(widths) + len(_GAP) * (len(widths) - 1)):
+    if not console.fits(sum(widths) + len(GAP) * (len(widths) - 1)):
         for row in rows:
             facts = ", ".join(
                 f"{heading} {cell}" for heading, cell in zip(headings[2:], row[2:], strict=True) if cell != "-"
             )
             lines += console.wrap(facts, lead=f"{row[0]} {row[1]}: ", indent="    ")
     else:
-        lines.append(console.paint(_aligned(headings, widths), Style.FAINT))
+        lines.append(console.paint(aligned(headings, widths), Style.FAINT))
         for row in rows:
-            lines.append(_aligned(row, widths).replace(row[1], console.paint(row[1], _STYLES[Relation(row[1])]), 1))
+            lines.append(aligned(row, widths).replace(row[1], console.paint(row[1], _STYLES[Relation(row[1])]), 1))
     if len(cells) > len(rows):
         lines.append(f"{plural(len(cells) - len(rows), 'more partition')} that differ (json lists all)")
     return lines
@@ -120,10 +120,6 @@ def _cells(entry: PartitionComparison, names: Sequence[str]) -> list[str]:
         *(str(entry.end_offsets.get(name, "-")) for name in names),
         ", ".join(cuts) or "-",
     ]
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def comparison_text(result: DiffResult) -> str:

@@ -43,6 +43,11 @@ def fit(
     return Fitted(shown, common, left_out)
 
 
+def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return a line of the table: its cells side by side."""
+    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
 def notice(fitted: Fitted, room: int | None) -> str:
     """Return the line above the table that names the columns left out of it; empty if there are none."""
     parts = []

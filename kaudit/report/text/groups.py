@@ -29,10 +29,10 @@ def text(listing: GroupListing, console: Console) -> Iterator[str]:
     """Yield the answer, then each group with its offsets, commits and steps."""
     groups = [row for row in listing.rows if row["row"] == "group"]
     stepped = [row for row in groups if row["steps"]]
-    answer = f"{plural(len(groups), 'group')}, {plural(sum(_number(row, 'partitions') for row in groups), 'committed offset')}"
+    answer = f"{plural(len(groups), 'group')}, {plural(sum(number_of(row, 'partitions') for row in groups), 'committed offset')}"
     for row in stepped[:1]:
         more = f" and {plural(len(stepped) - 1, 'other group')}" if len(stepped) > 1 else ""
-        answer += f"; not only forward: {visible(str(row['group']))} ({plural(_number(row, 'steps'), 'time')}){more}"
+        answer += f"; not only forward: {visible(str(row['group']))} ({plural(number_of(row, 'steps'), 'time')}){more}"
     yield from _lines(console.wrap(answer, indent="  "))
     for row in groups:
         name = row["group"]
@@ -43,7 +43,9 @@ def text(listing: GroupListing, console: Console) -> Iterator[str]:
             if each["row"] == "member":
                 line = f"  member {each['member_id']}: client {each['client_id']} at {each['host']}"
                 yield from _lines(
-                    console.wrap(f"{visible(line)}, {plural(_number(each, 'partitions'), 'partition')}", indent="    ")
+                    console.wrap(
+                        f"{visible(line)}, {plural(number_of(each, 'partitions'), 'partition')}", indent="    "
+                    )
                 )
         yield from _table([each for each in own if each["row"] == "offset"], console)
         for each in own:
@@ -60,13 +62,14 @@ def group_text(row: Row) -> str:
     state = (
         "no record of the group itself"
         if row["members"] is None
-        else (f"generation {row['generation']}, {plural(_number(row, 'members'), 'member')}")
+        else (f"generation {row['generation']}, {plural(number_of(row, 'members'), 'member')}")
     )
     lag = "" if row["lag"] is None else f", lag {row['lag']:,}"
     return f"{visible(str(row['group']))}: {state}{lag}"
 
 
-def _number(row: Row, name: str) -> int:
+def number_of(row: Row, name: str) -> int:
+    """Return a number of a row, 0 where it has none."""
     value = row[name]
     return value if isinstance(value, int) else 0
 
@@ -78,7 +81,7 @@ def _table(rows: list[Row], console: Console) -> Iterator[str]:
         heading: ["-" if row[name] is None else visible(str(row[name])) for row in rows]
         for name, heading in _HEADINGS.items()
     }
-    cells["at (UTC)"] = [timestamp_text(_number(row, "timestamp")) for row in rows]
+    cells["at (UTC)"] = [timestamp_text(number_of(row, "timestamp")) for row in rows]
     room = None if console.width is None else console.width - 2
     fitted = fit(cells, ("topic",), ("at (UTC)", "log end"), room)
     if line := notice(fitted, room):
@@ -92,12 +95,12 @@ def _table(rows: list[Row], console: Console) -> Iterator[str]:
 def change_text(row: Row) -> str:
     """Return a commit, a new generation or a step of a group in one line."""
     if row["row"] == "generation":
-        at, members = timestamp_text(_number(row, "timestamp")), plural(_number(row, "members"), "member")
+        at, members = timestamp_text(number_of(row, "timestamp")), plural(number_of(row, "members"), "member")
         return f"{at} generation {row['generation']}, {members}"
     place = f"{row['topic']}-{row['partition']}"
     who = f"producer {row['producer_id']}" if row["producer_id"] is not None else f"member {row['member_id']}"
     by = "" if row["producer_id"] is None and row["member_id"] is None else f" by {who}"
-    at = timestamp_text(_number(row, "timestamp"))
+    at = timestamp_text(number_of(row, "timestamp"))
     if row["row"] == "commit":
         return visible(f"{at} {place} committed {row['committed']}{by}")
     return visible(f"{at} {place} {row['kind']} from {row['committed_before']} to {row['committed']}{by}")

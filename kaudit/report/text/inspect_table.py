@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kaudit.model.grouping import grouped
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.text.fitting import GAP, Fitted, fit, notice
+from kaudit.report.text.fitting import GAP, Fitted, aligned, fit, notice
 from kaudit.report.text.formatting import span
 from kaudit.report.text.inspect_cells import (
     Row,
@@ -103,9 +103,9 @@ class _Section:
                 above = notice(self._fitted[kind], console.width)
                 if above:
                     yield from (f"{console.paint(line, Style.FAINT)}\n" for line in console.wrap(above, lead=indent))
-                header = _line([name for name, _ in self._columns[kind]], self._widths[kind])
+                header = aligned([name for name, _ in self._columns[kind]], self._widths[kind])
                 yield console.paint(indent + header, Style.FAINT) + "\n"
-            style, text = _style(row), indent + _line(line, self._widths[kind])
+            style, text = _style(row), indent + aligned(line, self._widths[kind])
             yield (text if style is None else console.paint(text, style)) + "\n"
 
     def _measure(self, rows: Sequence[Row], console: Console) -> list[list[str]]:
@@ -167,10 +167,6 @@ def _date_apart(columns: Sequence[_Column]) -> Sequence[_Column]:
 
 def _section_of(row: Row, section: _Section | None) -> _Section:
     return section if section is not None and section.group == _group(row) else _Section(row, first=section is None)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _title(row: Row) -> str | None:
