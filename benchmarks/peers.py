@@ -1,5 +1,6 @@
-"""The programs that kaudit is compared with, one process each: `python benchmarks/peers.py NAME SEGMENT`."""
+"""The programs that kaudit is compared with, one process each: `python benchmarks/peers.py NAME SEGMENT...`."""
 
+import struct
 import sys
 from pathlib import Path
 
@@ -37,6 +38,22 @@ def numpy_pass(path: Path) -> int:
     return int(np.argsort(places * 31 % 2003, kind="stable")[0]) + value
 
 
+def naive(path: Path) -> int:
+    """The loop that one writes first: a header at a time, its CRC, and whether the producer's sequence follows the last one."""
+    import crc32c  # noqa: PLC0415 - only the one measured is loaded
+
+    content, header = path.read_bytes(), struct.Struct(">qiibIhiqqqhii")
+    view, at, wrong = memoryview(content), 0, 0
+    expected: dict[tuple[int, int], int] = {}
+    while at + header.size <= len(content):
+        _, length, _, _, crc, _, delta, _, _, producer_id, epoch, sequence, _ = header.unpack_from(content, at)
+        wrong += crc32c.crc32c(view[at + 21 : at + 12 + length]) != crc
+        wrong += expected.get((producer_id, epoch), sequence) != sequence
+        expected[producer_id, epoch] = sequence + delta + 1
+        at += 12 + length
+    return wrong
+
+
 def kafka_python(path: Path) -> int:
     from kafka.record import MemoryRecords  # noqa: PLC0415 - only the one measured is loaded
 
@@ -62,8 +79,7 @@ def _batches(records) -> int:
 
 
 if __name__ == "__main__":
-    print(
-        {"crc": crc, "numpy": numpy_pass, "kafka-python": kafka_python, "aiokafka": aiokafka}[sys.argv[1]](
-            Path(sys.argv[2])
-        )
-    )
+    run = {"crc": crc, "numpy": numpy_pass, "naive": naive, "kafka-python": kafka_python, "aiokafka": aiokafka}[
+        sys.argv[1]
+    ]
+    print([run(Path(path)) for path in sys.argv[2:]])

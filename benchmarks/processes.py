@@ -2,6 +2,8 @@
 
 import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -68,3 +70,16 @@ class Runner:
             for name, command in commands.items():
                 self.run(command, costs[name])
         return costs
+
+
+def machine() -> str:
+    """Name the processor, the versions and the load."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.processor(),
+    )
+    versions = f"Python {platform.python_version()}"
+    if shutil.which("java"):
+        lines = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+        versions += f", {lines[0]}" if lines else ""
+    return f"{model}, {os.cpu_count()} cores, {versions}, load {os.getloadavg()[0]:.1f} at the end"

@@ -8,10 +8,8 @@ import argparse
 import datetime as dt
 import json
 import os
-import platform
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -19,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench_producers import write_log
 from benchmarks.dump_log import dump_log_command
 from benchmarks.generate import Shape, Truth, generate
-from benchmarks.processes import KAUDIT, PEERS, Cost, Runner
+from benchmarks.growth import AXES, peers, table
+from benchmarks.processes import KAUDIT, Cost, Runner, machine
 
 LARGE = Shape("large", records=(16, 16), value_bytes=(1000, 1040))
 SHAPES = (
@@ -42,11 +40,10 @@ SHAPES = (
 LONGER = {"small": 8, "large": 28, "lz4": 28, "zstd": 28}
 """These logs are this many times as long, because otherwise most of the measured time would be start-up."""
 DEPTHS = ("headers", "crc", "records")
-GROWTH = (Shape("1 KB", value_bytes=(800, 1200), anomalies=0), replace(LARGE, name="16 KiB", anomalies=0))
-GROWTH_GIB = (0.25, 1, 4)
+GIB_SHAPES = (Shape("1 KB", value_bytes=(800, 1200), anomalies=0), replace(LARGE, name="16 KiB", anomalies=0))
+GIB_SIZES = (0.25, 1, 4)
 SEGMENT_BYTES = 1 << 30
 """The brokers' default for log.segment.bytes."""
-MANY_IDS = (100_000, 1_000_000)
 MIB = 1 << 20
 Table = list[str]
 
@@ -63,17 +60,8 @@ class Result:
 
 def contenders(segment: Path, dump_log: list[str] | str) -> dict[str, list[str]]:
     directory = str(segment.parent)
-    found = {
-        "kaudit": [*KAUDIT, directory],
-        "kaudit --jobs 1": [*KAUDIT, "--jobs", "1", directory],
-        "CRC pass": [sys.executable, str(PEERS), "crc", str(segment)],
-        "cat": ["cat", str(segment)],
-        "kafka-python": [sys.executable, str(PEERS), "kafka-python", str(segment)],
-        "aiokafka": [sys.executable, str(PEERS), "aiokafka", str(segment)],
-    }
-    if isinstance(dump_log, list):
-        found["kafka-dump-log"] = [*dump_log, str(segment)]
-    return found
+    own = {"kaudit": [*KAUDIT, directory], "kaudit --jobs 1": [*KAUDIT, "--jobs", "1", directory]}
+    return own | peers([str(segment)], dump_log)
 
 
 def check_truth(runner: Runner, directory: Path, truth: Truth) -> None:
@@ -176,29 +164,15 @@ def spread(runner: Runner, place: Path, mib: int, rounds: int) -> Table:
     return lines
 
 
-def many_ids(runner: Runner, place: Path) -> Table:
-    """Every id writes one batch, and every second id a second one."""
-    lines = ["| producer ids | batches | MB, --jobs 1 | MB, all cores |", "|---:|---:|---:|---:|"]
-    for ids in MANY_IDS:
-        directory = place / f"ids{ids}-0"
-        batches, _ = write_log(directory, ids)
-        costs = runner.interleaved(
-            {"one": [*KAUDIT, "--jobs", "1", str(directory)], "all": [*KAUDIT, str(directory)]}, 1
-        )
-        lines.append(f"| {ids:,} | {batches:,} | {costs['one'].memory:.0f} | {costs['all'].memory:.0f} |")
-        shutil.rmtree(directory)
-    return lines
-
-
-def growth(runner: Runner, place: Path, cache: Path) -> Table:
+def gib(runner: Runner, place: Path, cache: Path) -> Table:
     """Logs of one partition, a segment a GiB as brokers write them."""
     dump_log = dump_log_command(cache)
     lines = [
         "| batches | GiB | s | s, --jobs 1 | MB | kafka-dump-log | dump-log / kaudit | dump-log / --jobs 1 |",
         "|---|" + "---:|" * 7,
     ]
-    for shape in GROWTH:
-        for size in GROWTH_GIB:
+    for shape in GIB_SHAPES:
+        for size in GIB_SIZES:
             partition = place / "growth-0"
             partition.mkdir()
             generate(partition / f"{0:020d}.log", shape, int(size * 1024 * MIB), segment_bytes=SEGMENT_BYTES)
@@ -217,6 +191,11 @@ def growth(runner: Runner, place: Path, cache: Path) -> Table:
             lines.append("| " + " | ".join(cells) + " |")
             shutil.rmtree(partition)
     return lines
+
+
+def growth(runner: Runner, place: Path, cache: Path) -> Table:
+    """The tables of benchmarks.growth: 16 GiB, a million findings, two million ids, 100,000 segments and partitions."""
+    return [line for axis in AXES for line in ["", *table(runner, place, axis, 1, dump_log_command(cache))[0]]]
 
 
 def cold(runner: Runner, place: Path, mib: int) -> Table:
@@ -264,18 +243,6 @@ def spark(runner: Runner, place: Path, mib: int) -> Table:
     ]
 
 
-def machine() -> str:
-    model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        platform.processor(),
-    )
-    versions = f"Python {platform.python_version()}"
-    if shutil.which("java"):
-        lines = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
-        versions += f", {lines[0]}" if lines else ""
-    return f"{model}, {os.cpu_count()} cores, {versions}, load {os.getloadavg()[0]:.1f} at the end"
-
-
 def measure(runner: Runner, place: Path, shapes: list[Shape], options: argparse.Namespace) -> list[Result]:
     dump_log = dump_log_command(options.cache)
     results = []
@@ -306,7 +273,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shapes", default="", help="names, separated by semicolons, or none (default: all)")
-    parser.add_argument("--without", default="", help="sections to leave out: depths,spread,ids,growth,cold,spark")
+    parser.add_argument("--without", default="", help="sections to leave out: depths,spread,gib,growth,cold,spark")
     parser.add_argument("--prefix", default="", help="a command in front of each measured one, such as 'chrt -f 10'")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "kaudit-benchmarks", help="Kafka's jars")
     parser.add_argument("--directory", type=Path, help="where the logs are made (default: the temporary directory)")
@@ -325,7 +292,7 @@ def main() -> None:
         sections = {
             "depths": lambda: depths(runner, place, max(options.mib // 2, 1)),
             "spread": lambda: spread(runner, place, options.mib, options.rounds),
-            "ids": lambda: many_ids(runner, place),
+            "gib": lambda: gib(runner, place, options.cache),
             "growth": lambda: growth(runner, place, options.cache),
             "cold": lambda: cold(runner, place, options.mib),
             "spark": lambda: spark(runner, place, options.mib),
