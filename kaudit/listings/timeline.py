@@ -207,7 +207,7 @@ def partition_timelines(
         entries: Sequence[Entry]
         if (
             events is None
-            and sum(each.stop - each.start for each in (of_runs, of_markers)) + len(gaps) + len(own) > _FEW
+            and of_runs.stop - of_runs.start + of_markers.stop - of_markers.start + len(gaps) + len(own) > _FEW
         ):
             own_runs, own_markers = runs[of_runs], markers[of_markers]
             entries = _made_when_asked_for(own_runs, own_markers, gaps, own)
@@ -226,7 +226,7 @@ def partition_timelines(
             partition=partition.directory.partition,
             replica=partition.directory.replica,
             producer_id=producer_id,
-            transactional_id=_transactional_id(own),
+            transactional_id=_transactional_id(own) if own else None,
             entries=entries,
             state=_state(*newest, opened.get(producer_id)),
         )

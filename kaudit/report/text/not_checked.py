@@ -108,7 +108,15 @@ def unchecked_sections(result: ScanResult, console: Console) -> list[list[str]]:
 
 def text_of(sections: Iterable[Sequence[str]]) -> str:
     """Return the sections as text, empty ones left out, a blank line between."""
-    return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
+    return "".join(text_pieces(sections))
+
+
+def text_pieces(sections: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the text of a section at a time."""
+    before = ""
+    for section in filter(None, sections):
+        yield before + "\n".join(section) + "\n"
+        before = "\n"
 
 
 def _section(title: str, items: Iterable[NotAudited], console: Console, style: Style) -> list[str]:

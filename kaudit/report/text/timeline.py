@@ -1,6 +1,7 @@
 """`kaudit timeline --output-format table`: a picture of each partition, a block per producer id in offset order."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
@@ -29,7 +30,7 @@ from kaudit.report.text.formatting import (
     producer_of,
     span,
 )
-from kaudit.report.text.not_checked import closing_sections, text_of, verdict_section
+from kaudit.report.text.not_checked import closing_sections, text_pieces, verdict_section
 from kaudit.report.text.timeline_lanes import lane_lines
 from kaudit.results.scope import extent
 
@@ -46,28 +47,41 @@ _GAP = "  "
 _INDENT = "  "
 
 
-def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
-    """Return the report as text."""
+def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
+    """Yield the report as text, a block of lines at a time."""
+    return text_pieces(_sections(result, options))
+
+
+def _sections(result: TimelineResult, options: RenderOptions) -> Iterator[Sequence[str]]:
     console = options.console
     shown = options.for_people(result.scan.findings)
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
-    sections = [verdict_section(result.scan, console)]
-    timelines = list(result.timelines)  # each is made when asked for; they are used twice
-    for _, of_partition in groupby(timelines, key=lambda one: (one.topic, one.partition, one.replica)):
-        own = list(of_partition)
-        sections.append(lane_lines(own, by_fingerprint, console))
-        sections += [_block(timeline, by_fingerprint, console) for timeline in own]
-    if not timelines:
-        sections.append([f"no producer ids {extent(result.scan)}"])
-    sections.append(_others(timelines, shown, console))
-    return text_of([*sections, *closing_sections(result.scan, options)])
+    yield verdict_section(result.scan, console)
+    listed: set[str] = set()
+    empty = True
+    for _, of_replica in groupby(result.timelines, key=lambda one: (one.topic, one.partition, one.replica)):
+        empty = False
+        yield from _replica(of_replica, by_fingerprint, listed, console)
+    if empty:
+        yield [f"no producer ids {extent(result.scan)}"]
+    yield _others([finding for finding in shown if finding.fingerprint not in listed], console)
+    yield from closing_sections(result.scan, options)
 
 
-def _others(timelines: Sequence[Timeline], shown: Sequence[Finding], console: Console) -> list[str]:
+def _replica(
+    timelines: Iterable[Timeline], findings: Mapping[str, Finding], listed: set[str], console: Console
+) -> Iterator[Sequence[str]]:
+    """Yield the diagram and the blocks of a partition replica, and add the fingerprints of their findings to `listed`."""
+    if console.width is not None:  # the diagram needs all of them, and a width
+        timelines = list(timelines)
+        yield lane_lines(timelines, findings, console)
+    for timeline in timelines:
+        listed.update(entry.fingerprint for entry in timeline.entries if isinstance(entry, FindingEntry))
+        yield _block(timeline, findings, console)
+
+
+def _others(others: Sequence[Finding], console: Console) -> list[str]:
     """Return the findings that no timeline lists, such as damage."""
-    entries_of_all = (entry for timeline in timelines for entry in timeline.entries)
-    listed = {entry.fingerprint for entry in entries_of_all if isinstance(entry, FindingEntry)}
-    others = [finding for finding in shown if finding.fingerprint not in listed]
     lines = [console.paint("Findings outside the timelines above:", Style.STRONG)] if others else []
     for finding in others:
         where = partition_of(finding) or visible(finding.file or "")
@@ -85,10 +99,9 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
     if timeline.replica:
         title.append(f"replica {visible(timeline.replica)}")
     rows = [_cells(entry) for entry in timeline.entries]
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]  # noqa: B905 - the date has no column
-    heading = _INDENT + _GAP.join(text.ljust(width) for text, width in zip(_HEADINGS, widths, strict=True))
+    widths = tuple([max(map(len, column)) for column in zip(_HEADINGS, *rows)])  # noqa: B905 - the date has no column
     lines = [console.paint(line, Style.STRONG) for line in _folded(title, console.width)]
-    lines.append(console.paint(heading.rstrip(), Style.FAINT))
+    lines.append(console.paint((_row_form(widths) % _HEADINGS).rstrip(), Style.FAINT))
     day = ""
     epoch = leader_epoch = None
     for entry, cells in zip(timeline.entries, rows, strict=True):
@@ -109,7 +122,7 @@ def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console
     return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
 
 
-def _cells(entry: Entry) -> Sequence[str]:
+def _cells(entry: Entry) -> tuple[str, ...]:
     """Return what stands in the columns, and last the date."""
     if isinstance(entry, FindingEntry):
         return ("",) * (len(_HEADINGS) + 1)
@@ -118,8 +131,14 @@ def _cells(entry: Entry) -> Sequence[str]:
     return offsets(entry), event(entry), "-" if epoch is None else str(epoch), sequences(entry), clock, date
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], detail: str, console: Console) -> list[str]:
-    text = _INDENT + _GAP.join(map(str.ljust, cells, widths))
+@lru_cache(maxsize=256)
+def _row_form(widths: tuple[int, ...]) -> str:
+    """Return the columns of a line, to be filled: few widths differ between producers."""
+    return _INDENT + _GAP.join(f"%-{width}s" for width in widths)
+
+
+def _row(cells: tuple[str, ...], widths: tuple[int, ...], detail: str, console: Console) -> list[str]:
+    text = _row_form(widths) % cells[:-1]
     beside = detail and console.fits(len(text) + len(_GAP) + len(detail))
     below = console.wrap(detail, lead=_INDENT + " " * (widths[0] + len(_GAP))) if detail and not beside else []
     lines = [f"{text}{_GAP}{detail}" if beside else text.rstrip(), *below]
