@@ -215,7 +215,8 @@ def main() -> int:
         text = "\n".join([lines[0], how, *lines[1:], "", *broken]).rstrip()
         print(text, end="\n\n", flush=True)
         if options.page is not None:
-            write_section(options.page, *(mark.format(axis.name) for mark in MARKS), f"\n{text}\n")
+            begin, end = (mark.format(axis.name) for mark in MARKS)
+            write_section(options.page, begin, end, f"\n{text}\n")
         worse += broken
     return int(bool(worse))
 
