@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import socket
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -86,7 +87,13 @@ def as_os_errors(store: str, name: str, kinds: Sequence[type[Exception]] = ()) -
             raise
         raise type(error)(error.errno or 5, f"{store}: {error}", name) from error
     except tuple(kinds) as error:
-        raise OSError(5, f"{store}: {error}", name) from error
+        raise OSError(5, f"{store}: {_words(error)}", name) from error
+
+
+def _words(error: Exception) -> str:
+    """Return the first line of the text in `RPCError("CLASS", "TEXT\\n\\tat ...")`, which is how clients in Rust write errors of servers."""
+    text = re.fullmatch(r'\w+\(.*"((?:[^"\\]|\\.)*)"\)', str(error))
+    return text[1].partition(r"\n")[0].replace(r"\"", '"') if text else str(error)
 
 
 class Store(NamedTuple):

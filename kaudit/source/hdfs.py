@@ -1,7 +1,8 @@
 """hdfs:// through hdfs-native (an extra): it needs neither a JVM nor libhdfs."""
 
+import errno
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -16,7 +17,7 @@ from kaudit.source.filesystem import (
     as_os_errors,
     require_listener,
 )
-from kaudit.source.name_nodes import name_nodes
+from kaudit.source.name_nodes import hadoop_settings, name_nodes
 from kaudit.source.uri import Uri
 
 _HDFS = Store("HDFS", (RuntimeError, ValueError, TypeError))  # the client's own exceptions have no common base
@@ -34,21 +35,21 @@ class HdfsFileSystem(WritableFileSystem):
 
     def status(self, uri: Uri) -> FileStatus:
         """Return what is at `uri`, with size and time."""
-        return _entry(_HDFS.asked(str(uri), lambda: self._client.get_file_info(uri.path)))
+        return _entry(_asked(str(uri), lambda: self._client.get_file_info(uri.path)))
 
     def entries(self, uri: Uri) -> Sequence[FileStatus]:
         """List a directory, sorted by name, with sizes: one question to the name node."""
-        listed = _HDFS.asked(str(uri), lambda: list(self._client.list_status(uri.path)))
+        listed = _asked(str(uri), lambda: list(self._client.list_status(uri.path)))
         return sorted(map(_entry, listed), key=lambda entry: entry.name)
 
     def open(self, uri: Uri) -> RemoteFile:
         """Open a file for ranged reads: of the blocks known now."""
-        reader = _HDFS.asked(str(uri), lambda: self._client.read(uri.path))
+        reader = _asked(str(uri), lambda: self._client.read(uri.path))
         return RemoteFile(len(reader), partial(_HDFS.read, str(uri), reader.read_range), nothing_held)
 
     def make_directory(self, uri: Uri) -> None:
         """Make a directory and those above it, unless they are there."""
-        _HDFS.asked(str(uri), lambda: self._client.mkdirs(uri.path, create_parent=True))
+        _asked(str(uri), lambda: self._client.mkdirs(uri.path, create_parent=True))
 
     def put(self, uri: Uri, content: BinaryIO) -> None:
         """Write a file beside its place and rename it."""
@@ -63,7 +64,18 @@ class HdfsFileSystem(WritableFileSystem):
 
     def remove(self, uri: Uri) -> None:
         """Remove a file, or a directory with all it holds."""
-        _HDFS.asked(str(uri), lambda: self._client.delete(uri.path, recursive=True))
+        _asked(str(uri), lambda: self._client.delete(uri.path, recursive=True))
+
+
+def _asked(name: str, ask: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the client returns
+    try:
+        return _HDFS.asked(name, ask)
+    except OSError as error:
+        # a name node that wants Kerberos hangs up on those who do not, and the client calls again and again
+        if error.errno != errno.ETIMEDOUT or hadoop_settings().get("hadoop.security.authentication") == "kerberos":
+            raise
+        unknown = "if it wants Kerberos, HADOOP_CONF_DIR must lead to a core-site.xml that says so"
+        raise OSError(error.errno, f"{error.strerror}; {unknown}", name) from error
 
 
 def _entry(status: Any) -> FileStatus:  # noqa: ANN401 - a class of the extra's extension module

@@ -11,7 +11,7 @@ def name_nodes(authority: str) -> list[str]:
 
     A name service (dfs.ha.namenodes.SERVICE of hdfs-site.xml) has several; an empty authority is that of fs.defaultFS.
     """
-    settings = _settings()
+    settings = hadoop_settings()
     service = authority or settings.get("fs.defaultFS", "").removeprefix("hdfs://").partition("/")[0]
     if ":" in service:
         return [service]
@@ -20,7 +20,8 @@ def name_nodes(authority: str) -> list[str]:
     return [address for address in found if ":" in address]
 
 
-def _settings() -> Mapping[str, str]:
+def hadoop_settings() -> Mapping[str, str]:
+    """Return what core-site.xml and hdfs-site.xml say; nothing where there are none."""
     home = os.environ.get("HADOOP_HOME")
     directory = os.environ.get("HADOOP_CONF_DIR") or (f"{home}/etc/hadoop" if home else None)
     found: dict[str, str] = {}

@@ -15,7 +15,7 @@ from kaudit.source.bytes import RemoteFile, nothing_held
 from kaudit.source.filesystem import FileStatus, FileSystem, Store, answer_seconds, require_listener
 from kaudit.source.uri import Uri
 
-_NOT_FOUND = 404
+_UNAUTHORIZED, _NOT_FOUND = 401, 404
 _STORE = Store("WebHDFS", (http.client.HTTPException,))
 
 
@@ -73,9 +73,20 @@ class WebHdfsFileSystem(FileSystem):
         except urllib.error.HTTPError as error:
             if error.code == _NOT_FOUND:
                 raise FileNotFoundError(2, "no such file", str(uri)) from error
-            raise OSError(0, f"WebHDFS answered {error.code} {error.reason}", str(uri)) from error
+            if error.code == _UNAUTHORIZED:
+                reason = "this WebHDFS wants Kerberos, which kaudit has for hdfs:// alone"
+                raise PermissionError(errno.EACCES, reason, str(uri)) from error
+            raise OSError(0, f"WebHDFS answered {error.code} {_reason(error)}", str(uri)) from error
         except urllib.error.URLError as error:
             raise OSError(0, f"WebHDFS: {error.reason}", str(uri)) from error
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    """Return the name node's own words, else those of HTTP."""
+    try:
+        return str(json.loads(error.read())["RemoteException"]["message"]).partition("\n")[0]
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+        return error.reason
 
 
 def _entry(status: Mapping[str, Any], name: str) -> FileStatus:

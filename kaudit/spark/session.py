@@ -38,7 +38,7 @@ _RETRIES = {
     "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "1",
 }
 """Hadoop's clients try a name node that is down for up to 15 minutes otherwise (45 times 20 s), and wait for ever for one that stopped."""
-_KERBEROS = ("KRB5_CONFIG", "KRB5CCNAME", "HADOOP_TOKEN_FILE_LOCATION")
+_KERBEROS = ("HADOOP_CONF_DIR", "KRB5_CONFIG", "KRB5CCNAME", "KRB5_CLIENT_KTNAME", "HADOOP_TOKEN_FILE_LOCATION")
 """Where tickets and tokens lie: a standalone cluster hands on neither; YARN and Kubernetes set their own in each container."""
 FORWARDED = (
     "AWS_ENDPOINT_URL_S3",
@@ -115,12 +115,9 @@ def _start(master: str | None, given: Mapping[str, str], jobs: int | None) -> Sp
         conf.setIfMissing("spark.master", f"local[{jobs or '*'}]")
         for key, value in given.items():
             conf.set(key, value)
-        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeouts}.items():
+        executors = _of_executors(str(conf.get("spark.master")))
+        for key, value in {**CONTEXT_SETTINGS, **SESSION_SETTINGS, **_RETRIES, **timeouts, **executors}.items():
             conf.setIfMissing(key, value)
-        standalone = str(conf.get("spark.master")).startswith("spark://")
-        for name in (*FORWARDED, *(_KERBEROS if standalone else ())):
-            if os.environ.get(name):
-                conf.setIfMissing(f"spark.executorEnv.{name}", os.environ[name])
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         if isinstance(error, PySparkException | OSError) or type(error).__module__.startswith("py4j."):
@@ -136,6 +133,19 @@ def _timeouts() -> dict[str, str]:
         raise UsageError(str(error)) from error
 
 
+def _of_executors(master: str) -> dict[str, str]:
+    standalone = master.startswith("spark://")
+    names = (*FORWARDED, *(_KERBEROS if standalone else ()))
+    settings = {f"spark.executorEnv.{name}": os.environ[name] for name in names if os.environ.get(name)}
+    return settings | {"spark.executor.extraJavaOptions": realms} if standalone and (realms := _realms()) else settings
+
+
+def _realms() -> str:
+    """Return the JVM's option for what KRB5_CONFIG names to all others; empty where it is not set."""
+    path = os.environ.get("KRB5_CONFIG", "").partition(":")[0]
+    return f"-Djava.security.krb5.conf={path}" if path else ""
+
+
 def _prepare_launch(master: str | None, given: Mapping[str, str]) -> None:
     """Set what the JVM reads from the environment when it starts."""
     home = java_home(os.environ)
@@ -146,6 +156,8 @@ def _prepare_launch(master: str | None, given: Mapping[str, str]) -> None:
     # Spark's own bar would write over kaudit's on the same stderr; pyspark turns it on before anybody can ask
     own = {"spark.ui.showConsoleProgress": "false"}
     java = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('spark-log4j2.properties').as_uri()}"]
+    if realms := _realms():
+        java.append(realms)
     if master is None or master.startswith(_LOCAL_MASTERS):
         own["spark.python.daemon.module"] = "kaudit.spark.daemon"
         # without it Spark asks the host's name for an address, which a laptop's DNS need not know

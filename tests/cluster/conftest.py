@@ -135,8 +135,8 @@ class Hdfs:
 
 
 @pytest.fixture(scope="session")
-def hdfs(tmp_path_factory):
-    """A name node and two data nodes, from Maven (hadoop-minicluster, unshaded: the shaded one's WebHDFS is broken)."""
+def mini_dfs(tmp_path_factory):
+    """Start a name node and two data nodes, from Maven (hadoop-minicluster, unshaded: the shaded one's WebHDFS is broken)."""
     work = tmp_path_factory.mktemp("hdfs")
     shutil.copy(POM, work / "pom.xml")
     classpath = work / "classpath"
@@ -146,20 +146,31 @@ def hdfs(tmp_path_factory):
     )  # fmt: skip
     path = classpath.read_text()
     subprocess.run(["javac", "-d", work, "-cp", path, HERE / "MiniDfs.java"], check=True, timeout=120)
-    log, address = (work / "log").open("w"), work / "address"
-    process = subprocess.Popen(
-        # the REST interface's old libraries reach into java.lang
-        ["java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", f"{work}:{path}", "MiniDfs",
-         str(work / "dfs"), str(address)],
-        stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, cwd=work,
-    )  # fmt: skip
-    try:
-        wait_for("HDFS", lambda: address.exists() or process.poll() is not None)
-        assert address.exists(), (work / "log").read_text()[-2000:]
-        yield Hdfs(*address.read_text().split())
-    finally:
-        process.communicate(timeout=60)
-        log.close()
+
+    @contextmanager
+    def start(name, *arguments):
+        address = work / name
+        with (work / f"{name}.log").open("w") as log:
+            process = subprocess.Popen(
+                # the REST interface's old libraries reach into java.lang
+                ["java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", f"{work}:{path}", "MiniDfs",
+                 str(work / f"{name}-dfs"), str(address), *map(str, arguments)],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, cwd=work,
+            )  # fmt: skip
+            try:
+                wait_for("HDFS", lambda: address.exists() or process.poll() is not None)
+                assert address.exists(), (work / f"{name}.log").read_text()[-2000:]
+                yield Hdfs(*address.read_text().split())
+            finally:
+                process.communicate(timeout=60)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def hdfs(mini_dfs):
+    with mini_dfs("plain") as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,11 @@
-"""Audits each path by Spark and by this process, in an environment with one release of Spark; fails where the findings differ.
+"""Audits inputs by Spark and by this process, in an environment with one release of Spark; fails where the findings differ.
 
-PYTHON compare_engines.py DIRECTORY PATH...    # tables are written below DIRECTORY
+PYTHON compare_engines.py DIRECTORY PATH[:PATH]...    # reports and tables are written below DIRECTORY
 
-One line of each path; those that differ say in what.
+Reports and tables are compared for each argument, DataFrames for all of them together. One line of each; those that differ say in what.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -20,46 +21,65 @@ from kaudit.spark.releases import HAS_DATA_SOURCES
 from kaudit.spark.session import SparkOptions, session
 
 
-def table_of(directory, *arguments):
-    """Write a table of findings by the command line; return it."""
-    sys.argv = ["kaudit", *arguments, "--quiet", "--exit-zero", "--output-format", "parquet", "-o", str(directory)]
-    assert run() in (0, 4), arguments
-    return pa.concat_tables(pq.read_table(path) for path in sorted((directory / "findings").glob("*.parquet")))
+def audited(engine, paths, into):
+    """Audit by the command line; return the report and the tables by name."""
+    into.parent.mkdir(parents=True, exist_ok=True)
+    formats = f"json:{into}.json", f"parquet:{into}"
+    sys.argv = ["kaudit", "scan", "--engine", engine, *paths, "--quiet", "--exit-zero"]
+    sys.argv += [word for form in formats for word in ("--output-format", form)]
+    assert run() in (0, 4), paths
+    report = json.loads(Path(f"{into}.json").read_text())
+    del report["run"]  # host and time
+    tables = {
+        directory.name: pa.concat_tables(pq.read_table(file) for file in sorted(directory.glob("*.parquet")))
+        for directory in into.iterdir()
+        if directory.is_dir()
+    }
+    return report, tables
 
 
 def main():
-    into, *paths = sys.argv[1:]
+    into, groups = Path(sys.argv[1]), [argument.split(":") for argument in sys.argv[2:]]
+    together = [path for paths in groups for path in paths]
     differ = 0
     with session(SparkOptions("local[2]", ["spark.ui.enabled=false", "spark.sql.shuffle.partitions=4"]), None) as spark:
         assert spark.version == pyspark.__version__
-        for number, path in enumerate(paths):
+        steps = [
+            (sys.argv[2 + number], lambda paths=paths, number=number: reports(paths, into / str(number)))
+            for number, paths in enumerate(groups)
+        ]
+        for name, step in (*steps, ("together", lambda: frames(spark, together))):
             try:
-                found = compared(spark, path, Path(into, str(number)))
+                found = step()
             except AssertionError as error:
                 found, differ = f"DIFFERS: {error}", differ + 1
-            sys.stdout.write(f"{path}: {found}\n")
+            sys.stdout.write(f"{name}: {found}\n")
             sys.stdout.flush()
-        if len(paths) > 1:
-            several_logs(spark, paths[:2])
-        typed_rows(spark, paths[0], Path(into))
+        several_logs(spark, together[:2])
+        typed_rows(spark, together[0], into)
     sys.exit(min(differ, 1))
 
 
-def compared(spark, path, into):
-    """Compare one path by every road; return what was found."""
-    local, by_spark = kaudit.scan(path), kaudit.scan(path, engine="spark", spark=spark)
-    assert [each.to_dict() for each in by_spark.findings] == [each.to_dict() for each in local.findings], "findings"
-    assert (by_spark.summary, by_spark.verdict) == (local.summary, local.verdict), "summary"
-    fingerprints = [finding.fingerprint for finding in local.findings]
-    rows = ks.findings(spark, path, allow_incomplete=True).select("fingerprint").collect()
-    assert [row.fingerprint for row in rows] == fingerprints, "DataFrame of the path"
-    batches = ks.batches(spark, path)
-    again = ks.findings(ks.runs(batches), allow_incomplete=True)
-    assert again.count() == len(rows), "DataFrame of batches"
-    tables = [table_of(Path(f"{into}-{engine}"), "scan", "--engine", engine, path) for engine in ("local", "spark")]
-    assert tables[0].num_rows == len(rows), "rows of the table"
-    assert tables[0].equals(tables[1]), "tables"
-    return f"{len(rows)} findings of {batches.count()} batches"
+def reports(paths, into):
+    """Compare reports and tables of one audit; return what was found."""
+    (local, tables), (by_spark, same) = (audited(engine, paths, into / engine) for engine in ("local", "spark"))
+    for part, content in local.items():
+        assert json.dumps(by_spark[part]) == json.dumps(content), part
+    assert by_spark.keys() == local.keys(), "parts of the report"
+    assert same.keys() == tables.keys(), "names of tables"
+    for name, table in tables.items():
+        assert same[name].equals(table), f"table {name}"
+    assert tables["findings"].num_rows == len(local["findings"]), "rows of the table"
+    return f"{len(local['findings'])} findings"
+
+
+def frames(spark, paths):
+    """Compare findings as DataFrames, of the paths and of their batches, with those of this process."""
+    fingerprints = [finding.fingerprint for finding in kaudit.scan(paths).findings]
+    for name, given in ("paths", (spark, paths)), ("batches", (ks.runs(ks.batches(spark, paths)),)):
+        rows = ks.findings(*given, allow_incomplete=True).select("fingerprint").collect()
+        assert [row.fingerprint for row in rows] == fingerprints, f"DataFrame of {name}"
+    return f"{len(fingerprints)} findings as DataFrames"
 
 
 def typed_rows(spark, path, into):

@@ -4,6 +4,7 @@ Their environments are kept in ~/.cache/kaudit-sparks: a release of Spark has 32
 and every log directory of the captures and of the oracle, also on the newest Spark.
 """
 
+import json
 import os
 import re
 from importlib.metadata import version
@@ -18,26 +19,44 @@ pytestmark = pytest.mark.release
 EVERY = os.environ.get("KAUDIT_TEST_EXAMPLES") == "all"
 RELEASES = ("3.5.9", "4.0.5", *([version("pyspark")] if EVERY else []))
 """All other tests of Spark run with the newest."""
-SAMPLES = tuple(ROOT / "samples" / name for name in ("duplicates", "malformed", "zombie"))
+SAMPLES = tuple(str(ROOT / "samples" / name) for name in ("duplicates", "malformed", "zombie"))
 
 
-def logs(evidence):
-    """Return three samples; for EVERY the others too, and the log directories of all captures and of the oracle."""
+def inputs(evidence):
+    """Return three samples; for EVERY the others too, and the log directories of each capture and of each recording of the oracle."""
     if not EVERY:
         return SAMPLES
     archives = [
         *(evidence.capture(path.name.removesuffix(".tar.xz")) for path in (DATA / "captures").glob("*.tar.xz")),
         *(evidence.oracle(path.parts[-2], path.name[:-7]) for path in (DATA / "oracle").glob("*/logdir*.tar.xz")),
     ]
-    partitions = {log.parent for root in archives for log in root.rglob("*.log")}
+    others = {str(path) for path in (ROOT / "samples").iterdir() if path.is_dir()} - set(SAMPLES)
+    return (*SAMPLES, *sorted(others), *(":".join(log_directories(archive)) for archive in sorted(archives)))
+
+
+def log_directories(archive):
+    partitions = {log.parent for log in archive.rglob("*.log")}
     # a directory with nothing but logs that are deleted or moved has nothing to audit
-    within = {path.parent for path in partitions if re.fullmatch(r".+-\d+", path.name)}
-    others = {path for path in (ROOT / "samples").iterdir() if path.is_dir()} - set(SAMPLES)
-    return (*SAMPLES, *sorted(others), *sorted(within))
+    return sorted({str(path.parent) for path in partitions if re.fullmatch(r".+-\d+", path.name)})
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_findings_and_tables_are_those_of_this_machine(release, python_with, evidence, tmp_path):
-    paths = logs(evidence)
-    done = run(python_with(release), ROOT / "tests/release/compare_engines.py", tmp_path, *paths, cwd=tmp_path)
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [str(path) for path in paths]
+    given = inputs(evidence)
+    done = run(python_with(release), ROOT / "tests/release/compare_engines.py", tmp_path, *given, cwd=tmp_path)
+    assert [line.rpartition(": ")[0] for line in done.stdout.splitlines()] == [*given, "together"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_documented_archive_brings_kaudit_to_executors(release, python_with, tmp_path):
+    """Executors start in directories of their own, where the archive is unpacked."""
+    line = re.search(r"`kaudit (spark-bundle [^`]+)`, then `([^`]+)`", (ROOT / "docs/spark.md").read_text())
+    python, script = python_with(release), ROOT / "kaudit/spark_submit.py"
+    run(python, "-m", "kaudit", *line[1].split(), cwd=tmp_path)
+    submit = python.with_name("spark-submit"), "--master", "local-cluster[2,1,1024]", *line[2].split()
+    scan = "scan", SAMPLES[0], "--output-format", "json"
+    own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_DRIVER_PYTHON": str(python), "PYTHONSAFEPATH": "1"}
+    by_spark = run(*submit, script, *scan, cwd=tmp_path, code=1, **own)
+    local = run(python, "-m", "kaudit", *scan, cwd=tmp_path, code=1)
+    findings = json.loads(local.stdout)["findings"]
+    assert json.loads(by_spark.stdout)["findings"] == findings != []

@@ -128,8 +128,6 @@ def test_a_clients_own_words_are_kept():
     assert (caught.value.strerror, caught.value.filename) == (f"S3: {text}", "s3://logs/kafka")
     with pytest.raises(FileNotFoundError, match="No such file"), as_os_errors("S3", "s3://logs/kafka"):
         raise FileNotFoundError(2, "No such file or directory", "logs/kafka")
-    with pytest.raises(OSError, match="HDFS: standby"), as_os_errors("HDFS", "hdfs://nn/a", (RuntimeError,)):
-        raise RuntimeError("standby")
 
 
 def test_nobody_listening_is_found_out_at_once():

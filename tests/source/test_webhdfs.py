@@ -82,11 +82,18 @@ def test_who_asks_and_for_what(monkeypatch, user):
         assert node.asked == [("/webhdfs/v1/a%20b/c%3Fd", asked | ({"user.name": user} if user else {}))]
 
 
+REFUSED = b"""{"RemoteException": {"exception": "AccessControlException",
+    "message": "Permission denied: user=eve, inode=\\"/logs\\":hdfs:drwx------\\n\\tat org.apache.hadoop"}}"""
+"""As Hadoop 3.4.1 has it."""
+
+
 @pytest.mark.parametrize(
     ("body", "code", "kind", "said"),
     [
         (b"", 404, FileNotFoundError, "no such file"),
+        (b"", 401, PermissionError, "this WebHDFS wants Kerberos, which kaudit has for hdfs:// alone"),
         (b"", 403, OSError, "WebHDFS answered 403 Forbidden"),
+        (REFUSED, 403, OSError, 'WebHDFS answered 403 Permission denied: user=eve, inode="/logs":hdfs:drwx------'),
         (b"", 500, OSError, "WebHDFS answered 500 Internal Server Error"),
         (b"<html>", 200, OSError, "this is no WebHDFS: the answer is not JSON"),
     ],

@@ -126,11 +126,19 @@ def test_workers_get_what_the_driver_finds_stores_by_and_no_credentials(started,
 @pytest.mark.parametrize(("master", "forwarded"), [("spark://host:7077", True), ("yarn", False), ("local[2]", False)])
 def test_a_standalone_cluster_gets_the_places_of_tickets_and_tokens(started, monkeypatch, master, forwarded):
     """YARN and Kubernetes put tokens into each container themselves."""
-    monkeypatch.setenv("KRB5CCNAME", "/tmp/krb5cc_7")
-    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", "/run/tokens")
+    places = {
+        "HADOOP_CONF_DIR": "/etc/hadoop",
+        "KRB5_CONFIG": "/run/krb5.conf:/etc/krb5.conf",  # Java reads one file
+        "KRB5CCNAME": "/tmp/krb5cc_7",
+        "KRB5_CLIENT_KTNAME": "/run/keytab",
+        "HADOOP_TOKEN_FILE_LOCATION": "/run/tokens",
+    }
+    for name, place in places.items():
+        monkeypatch.setenv(name, place)
     conf = settings_of(SparkOptions(master))
-    found = [conf.get(f"spark.executorEnv.{name}") for name in ("KRB5CCNAME", "HADOOP_TOKEN_FILE_LOCATION")]
-    assert found == (["/tmp/krb5cc_7", "/run/tokens"] if forwarded else [None, None])
+    expected = {f"spark.executorEnv.{name}": place for name, place in places.items()}
+    expected["spark.executor.extraJavaOptions"] = "-Djava.security.krb5.conf=/run/krb5.conf"
+    assert {key: conf[key] for key in expected if key in conf} == (expected if forwarded else {})
 
 
 class Py4JError(Exception):
