@@ -50,10 +50,12 @@ def test_findings_and_tables_are_those_of_this_machine(release, python_with, evi
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_documented_archive_brings_kaudit_to_executors(release, python_with, tmp_path):
     """Executors start in directories of their own, where the archive is unpacked."""
-    line = re.search(r"`kaudit (spark-bundle [^`]+)`, then `([^`]+)`", (ROOT / "docs/spark.md").read_text())
+    ((bundle, options),) = re.findall(
+        r"`kaudit (spark-bundle [^`]+)`, then `([^`]+)`", (ROOT / "docs/spark.md").read_text()
+    )
     python, script = python_with(release), ROOT / "kaudit/spark_submit.py"
-    run(python, "-m", "kaudit", *line[1].split(), cwd=tmp_path)
-    submit = python.with_name("spark-submit"), "--master", "local-cluster[2,1,1024]", *line[2].split()
+    run(python, "-m", "kaudit", *bundle.split(), cwd=tmp_path)
+    submit = python.with_name("spark-submit"), "--master", "local-cluster[2,1,1024]", *options.split()
     scan = "scan", SAMPLES[0], "--output-format", "json"
     own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_DRIVER_PYTHON": str(python), "PYTHONSAFEPATH": "1"}
     by_spark = run(*submit, script, *scan, cwd=tmp_path, code=1, **own)
