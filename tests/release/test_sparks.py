@@ -54,11 +54,11 @@ def test_the_documented_archive_brings_kaudit_to_executors(release, python_with,
         r"`kaudit (spark-bundle [^`]+)`, then `([^`]+)`", (ROOT / "docs/spark.md").read_text()
     )
     python, script = python_with(release), ROOT / "kaudit/spark_submit.py"
-    run(python, "-m", "kaudit", *bundle.split(), cwd=tmp_path)
-    submit = python.with_name("spark-submit"), "--master", "local-cluster[2,1,1024]", *options.split()
-    scan = "scan", SAMPLES[0], "--output-format", "json"
-    own = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_DRIVER_PYTHON": str(python), "PYTHONSAFEPATH": "1"}
-    by_spark = run(*submit, script, *scan, cwd=tmp_path, code=1, **own)
-    local = run(python, "-m", "kaudit", *scan, cwd=tmp_path, code=1)
+    own = {"PATH": f"{python.parent}:{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
+    run("kaudit", *bundle.split(), cwd=tmp_path, **own)
+    scan = f"scan {SAMPLES[0]} --output-format json"
+    submit = f"spark-submit --master 'local-cluster[2,1,1024]' {options} {script} {scan}"
+    by_spark = run("sh", "-c", submit, cwd=tmp_path, code=1, **own)
+    local = run("kaudit", *scan.split(), cwd=tmp_path, code=1, **own)
     findings = json.loads(local.stdout)["findings"]
     assert json.loads(by_spark.stdout)["findings"] == findings != []
