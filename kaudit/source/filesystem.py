@@ -91,8 +91,8 @@ def as_os_errors(store: str, name: str, kinds: Sequence[type[Exception]] = ()) -
 
 
 def _words(error: Exception) -> str:
-    """Return the first line of the text in `RPCError("CLASS", "TEXT\\n\\tat ...")`, which is how clients in Rust write errors of servers."""
-    text = re.fullmatch(r'\w+\(.*"((?:[^"\\]|\\.)*)"\)', str(error))
+    # a client in Rust writes what a server in Java says: RPCError("CLASS", "TEXT\\n\\tat ...")
+    text = re.fullmatch(r'\w+\((?:.*?, )?"((?:[^"\\]|\\.)*)"\)', str(error))
     return text[1].partition(r"\n")[0].replace(r"\"", '"') if text else str(error)
 
 

@@ -130,6 +130,28 @@ def test_a_clients_own_words_are_kept():
         raise FileNotFoundError(2, "No such file or directory", "logs/kafka")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("standby", "standby"),
+        # of hdfs-native 0.14.7 and Hadoop 3.4.1
+        (
+            r'RPCError("org.apache.hadoop.security.AccessControlException", "Permission denied: user=eve, access=READ, '
+            r'inode=\"/logs\":hdfs:drwx------\n\tat org.apache.hadoop.hdfs.server.namenode\n")',
+            'Permission denied: user=eve, access=READ, inode="/logs":hdfs:drwx------',
+        ),
+        (
+            'GSSAPIError(GssMajorCodes { raw: "0x00070000", calling_error: "none" }, 2529639053, "No credentials were supplied")',
+            "No credentials were supplied",
+        ),
+    ],
+)
+def test_a_servers_words_are_one_line(text, said):
+    with pytest.raises(OSError, match="HDFS") as caught, as_os_errors("HDFS", "hdfs://nn/a", (RuntimeError,)):
+        raise RuntimeError(text)
+    assert caught.value.strerror == f"HDFS: {said}"
+
+
 def test_nobody_listening_is_found_out_at_once():
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
