@@ -42,19 +42,6 @@ def parse_attempt(line: bytes, number: int) -> Attempt | None:
     return attempt
 
 
-def read_attempts(lines: Iterable[bytes]) -> Iterator[Attempt]:
-    """Yield the attempts of a file. Raises AttemptError for the first line that is not one."""
-    number = 0
-    for line_number, line in enumerate(lines, 1):
-        try:
-            attempt = parse_attempt(line, number)
-        except ValueError as error:
-            raise AttemptError(line_number, str(error)) from None
-        if attempt is not None:
-            number += 1
-            yield attempt
-
-
 def _decode_leniently(line: bytes) -> Attempt:
     """Parse a line with Python's parser, which takes a little more than JSON (NaN) and names columns.
 

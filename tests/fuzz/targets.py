@@ -17,6 +17,8 @@ import crc32c
 import numpy as np
 import zstandard
 
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import profile_for
 from kaudit.diff.fingerprint.document import FingerprintError, read_fingerprint_document
 from kaudit.diff.records.fingerprints import RecordFingerprintError, read_record_fingerprint
 from kaudit.engines import local
@@ -62,7 +64,7 @@ from kaudit.reading.chunk_rows import ChunkRows
 from kaudit.reading.segment import ByteRange
 from kaudit.reading.struct_codec import FORMAT
 from kaudit.reading.unread_segments import Failure
-from kaudit.replay.session import AttemptError, read_attempts
+from kaudit.replay.session import AttemptError, Session
 from kaudit.results.saved_scan import SavedScanError, read_saved
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.bytes import ByteSource, HeldBytes
@@ -367,7 +369,7 @@ def _text(*parsers: Callable[[str], object], refusing: tuple[type[Exception], ..
 def _attempts(data: bytes) -> None:
     for lines in (data.split(b"\n"), data.decode("utf-8", "replace").encode().splitlines()):
         try:
-            for _ in read_attempts(lines):
+            for _ in Session(lines, Broker(profile_for("3.9.1"))).answered():
                 pass
         except AttemptError as error:
             assert 1 <= error.line <= len(lines)  # noqa: PT017

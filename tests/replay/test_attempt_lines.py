@@ -2,7 +2,9 @@
 
 import json
 
-from kaudit.replay.session import parse_attempt, read_attempts
+from kaudit.broker.broker import Broker
+from kaudit.broker.releases.profile import profile_for
+from kaudit.replay.session import Session, parse_attempt
 
 
 def line(**fields):
@@ -12,7 +14,7 @@ def line(**fields):
 
 def test_attempts_are_numbered_from_0_whatever_blank_lines_lie_between():
     lines = [b"\n", line(), b"  \n", line(), line(index=9), b"", line()]
-    assert [attempt.index for attempt in read_attempts(lines)] == [0, 1, 9, 3]
+    assert [attempt.index for attempt, _ in Session(lines, Broker(profile_for("3.9.1"))).answered()] == [0, 1, 9, 3]
 
 
 def test_an_attempt_with_a_number_keeps_it():
