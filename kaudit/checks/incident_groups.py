@@ -7,7 +7,7 @@ one.
 
 import functools
 import hashlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -58,19 +58,17 @@ class PartitionIncidents(Struct, frozen=True):
 
 def with_incidents(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, in their order, with the id of their incident; None for one that stands alone."""
-    by_partition: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for index, finding in enumerate(findings):
-        by_partition[partition_key(finding)].append(index)
-    keys = sorted(by_partition)
-    partitions = [partition_incidents([findings[index] for index in by_partition[key]]) for key in keys]
+    by_partition = grouped((partition_key(finding), index) for index, finding in enumerate(findings))
+    places = [by_partition[key] for key in sorted(by_partition)]
+    parts = [[findings[index] for index in own] for own in places]
+    partitions = list(map(partition_incidents, parts))
     across = ids_across(
         [dict(enumerate(partition.groups)) for partition in partitions],
         [partition.reaches for partition in partitions],
     )
     marked = list(findings)
-    for number, (key, partition) in enumerate(zip(keys, partitions, strict=True)):
-        own = [findings[index] for index in by_partition[key]]
-        for index, finding in zip(by_partition[key], marked_with(own, partition, across.get(number, {})), strict=True):
+    for number, (own, part, partition) in enumerate(zip(places, parts, partitions, strict=True)):
+        for index, finding in zip(own, marked_with(part, partition, across.get(number, {})), strict=True):
             marked[index] = finding
     return marked
 
@@ -150,12 +148,10 @@ def _grouped(
 ) -> PartitionIncidents:
     numbers: dict[int, int] = {}
     group_of = [numbers.setdefault(leads.of(index), len(numbers)) for index in range(len(findings))]
-    sizes = [0] * len(numbers)
-    for group in group_of:
-        sizes[group] += 1
+    sizes = Counter(group_of)
     groups: dict[int, Group] = {}
     if len(numbers) < len(findings) or reached:
-        wanted = {group for group, size in enumerate(sizes) if size > 1} | {group_of[index] for index, *_ in reached}
+        wanted = {group for group, size in sizes.items() if size > 1} | {group_of[index] for index, *_ in reached}
         ordered = sorted(
             (index for index in range(len(findings)) if group_of[index] in wanted),
             key=lambda index: _order(findings[index]),

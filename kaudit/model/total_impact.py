@@ -1,9 +1,9 @@
 """The total cost of several findings, without counting anything twice."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.impact import NO_IMPACT, Impact
 
 _Place = tuple[object, ...]
@@ -59,11 +59,10 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
     impacts = [finding.impact for finding in findings]
     logs = [[finding.impact for finding in log] for log in _grouped(findings, _replica)]
     lossy = [finding for finding in findings if finding.impact.is_lossy]
-    lost = [_lost_on_replicas(cluster) for cluster in _overlapping(lossy)]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
-    least, most = _added(lost)
+    least, most = _in_partition(lossy, _lost)
     again = _delivered_again(impacts)
-    copied_at_least, copied_at_most = _added([_copied_on_replicas(cluster) for cluster in _overlapping(copied)])
+    copied_at_least, copied_at_most = _in_partition(copied, lambda same: _greatest(map(_copied, same)))
     return Impact(
         records_lost_at_least=least if lossy else None,
         records_lost_at_most=most if lossy else None,
@@ -100,28 +99,22 @@ def _delivered_again(impacts: Iterable[Impact]) -> tuple[int | None, int | None]
     return _sum(least for least, _ in known), None if None in (most := [each for _, each in known]) else _sum(most)
 
 
-def _copied_on_replicas(cluster: Sequence[Finding]) -> _Bounds:
-    if len(cluster) == 1:
-        return _copied(cluster[0])
-    return _greatest(_copied_in_log(log) for log in _grouped(cluster, _replica))
+def _in_partition(findings: Sequence[Finding], in_log: Callable[[Sequence[Finding]], _Bounds]) -> _Bounds:
+    """Add up what findings about a partition cost; replicas that say so of the same offsets share it.
 
+    `in_log` bounds it for findings about overlapping offsets of one replica.
+    """
 
-def _copied_in_log(findings: Sequence[Finding]) -> _Bounds:
-    return _added([_greatest(map(_copied, cluster)) for cluster in _overlapping(findings)])
+    def of(same: Sequence[Finding]) -> _Bounds:
+        if len(same) == 1:
+            return in_log(same)
+        return _greatest(_added(list(map(in_log, _overlapping(log)))) for log in _grouped(same, _replica))
+
+    return _added(list(map(of, _overlapping(findings))))
 
 
 def _copied(finding: Finding) -> _Bounds:
     return finding.impact.records_duplicated or 0, finding.impact.records_duplicated_at_most
-
-
-def _lost_on_replicas(cluster: Sequence[Finding]) -> _Bounds:
-    if len(cluster) == 1:
-        return _lost_once(cluster)
-    return _greatest(_lost_of_log(log) for log in _grouped(cluster, _replica))
-
-
-def _lost_of_log(findings: Sequence[Finding]) -> _Bounds:
-    return _added([_lost(cluster) for cluster in _overlapping(findings)])
 
 
 def _lost(cluster: Sequence[Finding]) -> _Bounds:
@@ -129,6 +122,8 @@ def _lost(cluster: Sequence[Finding]) -> _Bounds:
 
     Sequences of two producers are different records. Missing offsets may have held those records, or others.
     """
+    if len(cluster) == 1:
+        return _lost_once(cluster)
     producers: list[_Bounds] = []
     offsets: _Bounds = 0, 0
     for group in _grouped(cluster, _producer):
@@ -202,9 +197,9 @@ def _range(finding: Finding) -> tuple[int, int]:
     return first, first if finding.last_offset is None else finding.last_offset
 
 
-def _grouped(findings: Iterable[Finding], place: Callable[[Finding], _Place]) -> Iterator[list[Finding]]:
-    for _, group in groupby(sorted(findings, key=place), key=place):
-        yield list(group)
+def _grouped(findings: Iterable[Finding], place: Callable[[Finding], _Place]) -> list[list[Finding]]:
+    groups = grouped((place(finding), finding) for finding in findings)
+    return [groups[key] for key in sorted(groups)]
 
 
 def _partition(finding: Finding) -> tuple[str, int]:

@@ -55,16 +55,11 @@ _CONFIDENCES = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 
 
 def members(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Return the findings of each incident, the most severe first, and the incidents ordered by cost."""
-    groups = grouped(
-        (number if finding.incident is None else finding.incident, finding) for number, finding in enumerate(findings)
-    )
-    for group in groups.values():
-        if len(group) > 1:
-            group.sort(key=_most_severe_first)
-    # two stable sorts: one combined key would take memory for each of many findings without an incident
-    by_place = sorted(groups.values(), key=lambda group: group[0].sort_key())
-    return sorted(by_place, key=_costliest_first)
+    """Return the findings of each incident, the most severe first, and the incidents ordered by cost, then by place."""
+    # two stable sorts: one combined key would take memory for each of many findings
+    ordered = enumerate(sorted(sorted(findings, key=Finding.sort_key), key=_most_severe_first))
+    groups = grouped((number if finding.incident is None else finding.incident, finding) for number, finding in ordered)
+    return sorted(groups.values(), key=_costliest_first)
 
 
 def distinct(findings: Iterable[Finding]) -> list[Finding]:
@@ -103,15 +98,15 @@ def incidents_of(findings: Iterable[Finding]) -> list[Incident]:
     return [describe(group) for group in members(found for found in findings if found.incident is not None)]
 
 
-def _most_severe_first(finding: Finding) -> tuple[object, ...]:
-    return -finding.severity.rank, _CONFIDENCES.index(finding.confidence), finding.sort_key()
+def _most_severe_first(finding: Finding) -> tuple[int, int]:
+    return -finding.severity.rank, _CONFIDENCES.index(finding.confidence)
 
 
-def _costliest_first(group: Sequence[Finding]) -> tuple[object, ...]:
-    lead, cost = group[0], impact_of(group)
+def _costliest_first(group: Sequence[Finding]) -> tuple[int, ...]:
+    cost = impact_of(group)
     lost = cost.records_lost_at_most or cost.records_lost_at_least or 0
     figures = (lost, cost.offsets_invisible or 0, cost.records_duplicated or 0, cost.bytes_truncated or 0)
-    return -lead.severity.rank, _CONFIDENCES.index(lead.confidence), *map(neg, figures)
+    return *_most_severe_first(group[0]), *map(neg, figures)
 
 
 def impact_of(group: Sequence[Finding]) -> Impact:

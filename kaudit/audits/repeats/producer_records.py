@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
@@ -41,6 +41,8 @@ _SEARCHED_BACK = 16 << 20
 """Bytes before hits that are searched for one producer's header: where there are more, reading its records costs less."""
 _LENGTH = HEADER.struct("batch_length")
 _PRODUCER, _PRODUCER_AT = HEADER.struct("producer_id", "producer_epoch"), HEADER.offset("producer_id")
+_WORD, _SAMPLED_STEP = np.dtype(np.uint64), 16
+"""Bytes are searched for by a word of them in so many bytes or more: in 40 % of the time that comparing every byte takes."""
 _HOLDERS = 8
 """Of more batches with equal records all are read."""
 TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
@@ -110,10 +112,9 @@ class ProducerRecords:
 
     def repeats_at_most(self) -> Mapping[tuple[int, int], int]:
         """Return how many records of each producer id and epoch others had written before; nothing where not all of the partition can be compared."""
-        try:
+        read = None
+        with suppress(OSError):  # reported by the audit itself
             read = self._again.read() if self._again.fits() else None
-        except OSError:
-            return {}  # reported by the audit itself
         if read is None or not read.ended:
             return {}
         order, begins = equal_rows(read.offsets, *read.contents.T)
@@ -127,10 +128,9 @@ class ProducerRecords:
         """Return the records of a producer's last batches that begin within so many bytes; none where they cannot be read."""
         edge, reach = self._asked.setdefault(edge.producer, (edge, reach))
         if edge.producer not in self._tails:
-            try:
+            self._tails[edge.producer] = ()
+            with suppress(OSError):  # reported by the audit itself
                 self._tails[edge.producer] = list(self._tail(edge, reach))
-            except OSError:
-                self._tails[edge.producer] = ()  # reported by the audit itself
         return self._tails[edge.producer]
 
     def may_repeat(self, edge: Edge, first: StoredRecord, before: Edge, reach: int) -> bool:
@@ -181,8 +181,7 @@ class ProducerRecords:
         try:
             for segment, first, end in ranges_before(self.directory, last, reach):
                 data, start, stop = self._range.read(self.directory.segments[segment], first, end + self._largest)
-                at = data.find(wanted, start, stop)
-                while at >= 0:
+                for at in places_of(wanted, data, start, stop):
                     room -= self._largest
                     place = data.rfind(producer, max(at - self._largest, start), at) - _PRODUCER_AT
                     if place >= start:
@@ -191,7 +190,6 @@ class ProducerRecords:
                         room = -1 if size > self._largest else room  # not one of the batches that were counted
                     if room < 0 or len(found) > _HOLDERS:
                         return None
-                    at = data.find(wanted, at + 1, stop)
         except OSError:
             return None  # reading the records says so
         return found
@@ -294,6 +292,31 @@ class ProducerRecords:
     def _records(self, source: ByteSource, segment: int, rows: Batches) -> Iterator[StoredRecord]:
         for batches, columns in self._again.decoded(source, rows):
             yield from _chosen(segment, batches, columns, np.arange(len(columns.offsets)))
+
+
+def places_of(wanted: bytes, data: bytearray, start: int, stop: int) -> Iterator[int]:
+    """Yield where bytes begin between `start` and `stop`, in ascending order."""
+    windows = [(start, stop)]
+    step = len(wanted) - _WORD.itemsize + 1
+    if step >= _SAMPLED_STEP:
+        # of the words `step` bytes apart each place has exactly one: few others hash as the words of `wanted` do
+        words = np.ndarray((stop - start - _WORD.itemsize) // step + 1, _WORD, data, start, step)
+        own = np.zeros(1 << 16, dtype=np.bool_)
+        own[_hashed(np.ndarray(step, _WORD, wanted, 0, 1))] = True
+        found = np.flatnonzero(own.take(_hashed(words)))
+        if len(found) * _SAMPLED_STEP < len(words):  # in what repeats a word again and again they are no help
+            at = found * step + start
+            windows = list(zip(np.maximum(at - step + 1, start).tolist(), (at + len(wanted)).tolist(), strict=True))
+    for first, last in windows:
+        place = data.find(wanted, first, min(last, stop))
+        while place >= 0:
+            yield place
+            place = data.find(wanted, place + 1, min(last, stop))
+
+
+def _hashed(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return a number below 65,536 for each word (Fibonacci hashing)."""
+    return (words * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(48)).view(np.int64)
 
 
 def _chosen(

@@ -7,7 +7,7 @@ is written again by right.
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -182,14 +182,12 @@ def _places_before(
             ranges[segment].append((start, stop))
         not_exhausted += room < _bytes_before(records.directory, restart.first.batch)
     contents = np.array(list(wanted), dtype=np.uint64)
-    try:
+    with suppress(OSError):  # reported by the audit itself
         for producer, record in records.within(ranges, contents):
             found.writers[record.content].add(producer[0])
             for number in wanted[record.content]:
                 if record.batch.last_offset < restarts[number].first.batch.base_offset:
                     found.places[number, *producer].append((record.batch, record.offset))
-    except OSError:
-        return found, not_exhausted  # reported by the audit itself
     return found, not_exhausted
 
 
@@ -205,15 +203,11 @@ def _longest_copy(
     places: Iterable[tuple[BoundaryBatch, int]],
 ) -> _Copy | None:
     """Return the longest copy that begins at one of these places, the first of several."""
-    best: _Copy | None = None
-    try:
-        for place in places:
-            if place[1] <= before.batch.last_offset:
-                found = _copy(records, restart, before, first, place)
-                best = found if best is None or found.records > best.records else best
-    except OSError:
-        return None  # reported by the audit itself
-    return best
+    reached = (place for place in places if place[1] <= before.batch.last_offset)
+    copies = (_copy(records, restart, before, first, place) for place in reached)
+    with suppress(OSError):  # reported by the audit itself
+        return max(copies, key=lambda copy: copy.records, default=None)
+    return None
 
 
 def _copy(

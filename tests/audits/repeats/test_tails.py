@@ -1,12 +1,13 @@
 """A producer's last records before a place in the log: which, and how far the log is read."""
 
 import random
+import re
 from collections import Counter
 
 import pytest
 
 from kaudit.audits.repeats import producer_records
-from kaudit.audits.repeats.producer_records import TAIL_BATCHES, ProducerRecords
+from kaudit.audits.repeats.producer_records import TAIL_BATCHES, ProducerRecords, places_of
 from kaudit.audits.repeats.restarts import Edge, Restart
 from kaudit.audits.repeats.session_copies import Compared, compare_restarts
 from kaudit.reading.identity.columns import IdentityReader
@@ -131,3 +132,22 @@ def test_where_the_bytes_are_not_there_no_tail_is_read(tmp_path, monkeypatch):
     restart = Restart(Edge(PID, 1, every[8]), [Edge(PID, 0, every[7])])
     monkeypatch.setattr(ProducerRecords, "tail", None)
     assert compared(directory, [restart], SIZE) == Compared([], [], 0)
+
+
+@pytest.mark.parametrize("alphabet", [1, 2, 256])
+def test_bytes_are_found_wherever_they_lie_once_each_and_in_order(alphabet):
+    chance = random.Random(44)
+    found = 0
+    for _ in range(2_000):
+        log = bytearray(chance.randrange(alphabet) for _ in range(chance.choice((0, 40, 400))))
+        wanted = bytes(chance.randrange(alphabet) for _ in range(chance.choice((1, 8, 22, 23, 24, 40, 73))))
+        for _ in range(chance.randrange(5)):
+            at = chance.randrange(len(log) + 1)
+            log[at : at + len(wanted)] = wanted
+        start = chance.randrange(len(log) + 1)
+        stop = chance.randrange(start, len(log) + 1)
+        matches = re.finditer(b"(?=%b)" % re.escape(wanted), bytes(log[start:stop]))
+        places = [start + match.start() for match in matches]
+        assert list(places_of(wanted, log, start, stop)) == places
+        found += len(places)
+    assert found > 300
