@@ -175,7 +175,9 @@ def slope(axis: Axis, points: list[Cost], first: int) -> tuple[float, float]:
 
 
 def bent(axis: Axis, points: list[Cost]) -> list[str]:
-    """What a unit of the last step costs more than LIMIT times as much of as a unit before."""
+    """Return what a unit of the last step costs more than LIMIT times as much of as a unit of the steps before it."""
+    if len(points) < 3:
+        return []
     cost = points[-2].cpu - points[0].cpu, points[-2].memory - points[0].memory
     before, last = slope(axis, points[:-1], 0), slope(axis, points, len(points) - 2)
     return [
