@@ -126,9 +126,9 @@ def _audit(options: ScanOptions, progress: Progress, rows: Rows, close: _Close) 
             feed = PartitionAssembler(job, sink)
             while ahead is not None and ahead.job == place:
                 for read in with_rest(ahead, chunk_size):
-                    progress.advance(read.spec.bytes_to_read)
                     feed.take(read.outcome)
                     if isinstance(read.outcome, ChunkRows):
+                        progress.advance(read.spec.bytes_to_read)
                         chunk_size.update(read.outcome, feed.producer_ids)
                 ahead = next(outcomes, None)
             partition = feed.close()

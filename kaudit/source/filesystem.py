@@ -103,12 +103,12 @@ class Store(NamedTuple):
     kinds: Sequence[type[Exception]] = ()
 
     def asked(self, file: str, ask: Callable[[], _Answer]) -> _Answer:
-        """Return what it answers within `answer_seconds`. Raises as `answered` and `as_os_errors`."""
+        """Return what it answers within `answer_seconds`, a second where it left the last request unanswered. Raises as `answered` and `as_os_errors`."""
         with as_os_errors(self.name, file, self.kinds):
-            return answered(file, ask, answer_seconds())
+            return _in_time(file, ask, 0)
 
     def read(self, file: str, read_range: Callable[[int, int], bytes], position: int, length: int) -> bytes:
-        """Return so many bytes of a file, all of which are there, within `answer_seconds` and a second more for each MiB.
+        """Return so many bytes of a file, all of which are there, in the time of `asked` and a second more for each MiB.
 
         Raises:
             OSError: fewer arrived in that time; it says from which byte on they were asked for.
@@ -116,15 +116,29 @@ class Store(NamedTuple):
         """
         try:
             with as_os_errors(self.name, file, self.kinds):
-                return answered(
-                    file,
-                    lambda: _whole(bytes(read_range(position, length)), length),
-                    answer_seconds() + length / (1 << 20),
-                )
+                return _in_time(file, lambda: _whole(bytes(read_range(position, length)), length), length / (1 << 20))
         except FileNotFoundError:
             raise
         except OSError as error:
             raise type(error)(error.errno, f"{error.strerror} (read from byte {position:,} on)", file) from error
+
+
+_SILENT: set[str] = set()
+"""The stores that left this process's last request unanswered: every file would wait as long again."""
+_SILENT_SECONDS = 1.0
+
+
+def _in_time(file: str, ask: Callable[[], _Answer], more: float) -> _Answer:
+    store = "/".join(file.split("/", 3)[:3])
+    seconds = min(answer_seconds(), _SILENT_SECONDS) if store in _SILENT else answer_seconds()
+    try:
+        found = answered(file, ask, seconds + more)
+    except OSError as error:
+        if error.errno == errno.ETIMEDOUT:
+            _SILENT.add(store)
+        raise
+    _SILENT.discard(store)
+    return found
 
 
 def _whole(data: bytes, length: int) -> bytes:
