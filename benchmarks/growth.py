@@ -201,7 +201,7 @@ def main() -> int:
         "--axes", default="", help=f"of {', '.join(axis.name for axis in AXES)}, those named (default: all)"
     )
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--most", type=int, default=IDS, help="leave out larger numbers: a million findings take 5 GB")
+    parser.add_argument("--most", type=int, default=IDS, help="leave out larger numbers: a million findings take 3 GB")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "kaudit-benchmarks", help="Kafka's jars")
     parser.add_argument("--directory", type=Path, help="where the logs are made (default: the temporary directory)")
     parser.add_argument("--page", type=Path, help="put the tables into this page")
