@@ -42,7 +42,7 @@ _SEARCHED_BACK = 16 << 20
 _LENGTH = HEADER.struct("batch_length")
 _PRODUCER, _PRODUCER_AT = HEADER.struct("producer_id", "producer_epoch"), HEADER.offset("producer_id")
 _WORD, _SAMPLED_STEP = np.dtype(np.uint64), 16
-"""Bytes are searched for by a word of them in so many bytes or more: in 40 % of the time that comparing every byte takes."""
+"""Bytes are searched for by a word of them in so many bytes or more: in about six tenths of the time that comparing every byte takes."""
 _HOLDERS = 8
 """Of more batches with equal records all are read."""
 TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
