@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.cluster.conftest import HERE, SPARK_HOME, kaudit, plain_environment
+from tests.cluster.conftest import HERE, SPARK_HOME, kaudit, plain_environment, standalone_cluster
 from tests.cluster.test_stores import put_on_hdfs
 
 pytestmark = pytest.mark.cluster
@@ -61,25 +61,19 @@ def test_each_way_to_prove_who_one_is(secured, auditor, way, expected):
     assert findings(done) == expected
 
 
-def test_tokens_are_handed_to_a_standalone_cluster(secured, auditor, standalone, expected):
-    """Its executors were started without any of it."""
-    on_cluster = "--engine", "spark", "--master", standalone.url
-    done = kaudit("scan", f"{secured.url}{LOGS}", *on_cluster, "--output-format", "json", **auditor["tokens"])
-    assert findings(done) == expected
-
-
-def test_spark_submit_with_a_keytab(secured, auditor, place, expected):
-    """The JVM logs in by Spark's options, the processes that read by KRB5_CLIENT_KTNAME."""
+def test_spark_submit_hands_the_keytab_to_a_standalone_cluster(secured, auditor, place, tmp_path, expected):
+    """The executors were started without any of it. The driver's JVM logs in by Spark's options, the processes that read by KRB5_CLIENT_KTNAME."""
     script = HERE.parents[1] / "kaudit" / "spark_submit.py"
-    command = [
-        SPARK_HOME / "bin" / "spark-submit", "--master", "local[2]", "--principal", "auditor@EXAMPLE.COM",
-        "--keytab", f"{place}/auditor.keytab", "--driver-java-options", f"-Djava.security.krb5.conf={place}/krb5.conf",
-        script, "scan", f"{secured.url}{LOGS}", "--output-format", "json",
-    ]  # fmt: skip
-    environment = plain_environment(**auditor["keytab"], PYSPARK_PYTHON=sys.executable)
-    done = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, check=False, timeout=300, env=environment
-    )
+    with standalone_cluster(tmp_path, ["127.0.0.1"]) as cluster:
+        command = [
+            SPARK_HOME / "bin" / "spark-submit", "--master", cluster.url, "--principal", "auditor@EXAMPLE.COM",
+            "--keytab", f"{place}/auditor.keytab", "--driver-java-options", f"-Djava.security.krb5.conf={place}/krb5.conf",
+            script, "scan", f"{secured.url}{LOGS}", "--output-format", "json",
+        ]  # fmt: skip
+        environment = plain_environment(**auditor["keytab"], PYSPARK_PYTHON=sys.executable)
+        done = subprocess.run(
+            [*map(str, command)], capture_output=True, text=True, check=False, timeout=300, env=environment
+        )
     assert findings(done) == expected
 
 
