@@ -34,7 +34,7 @@ from kaudit.spark.composition import (
 )
 from kaudit.spark.given_rows import origin_row
 from kaudit.spark.given_rows import replayed as replayed_rows
-from kaudit.spark.jobs import is_connect, retries
+from kaudit.spark.jobs import errors_in_one_line, is_connect, retries
 from kaudit.spark.options import (
     AUDITING,
     COMPARED,
@@ -364,7 +364,8 @@ def _load(spark: "SparkSession", table: str, paths: Paths, options: dict[str, An
     read = _read_options(paths, options, COMPARED.get(table, READING))
     if HAS_DATA_SOURCES:
         register(spark)
-        return spark.read.format(f"kaudit.{table}").options(**read.to_text()).load()
+        with errors_in_one_line():
+            return spark.read.format(f"kaudit.{table}").options(**read.to_text()).load()
     reader = reader_of(table, read.to_text())
     parts = work_frame(spark, reader.parts())
     return parts.mapInArrow(partial(read_parts, reader=reader), spark_schema(table, read.origin))

@@ -37,6 +37,7 @@ _SENTENCES = {
     "PYTHON_VERSION_MISMATCH": "the workers' Python is not of the driver's version: give both the same with "
     "PYSPARK_PYTHON, or a bundle made with it (kaudit spark-bundle)",
     "No module named 'kaudit": "the workers' Python has no kaudit: kaudit spark-bundle makes an archive for --archives",
+    "No module named 'pyarrow": "the workers' Python is not the one with kaudit: spark.pyspark.python or PYSPARK_PYTHON names it",
     "No module named 'pandas": "the driver's Python has no pandas, which pyspark needs: make the bundle anew",
     "Cannot run program": "the workers have no Python at the given place: see PYSPARK_PYTHON and --archives",
     "S3AFileSystem not found": "Spark has no connector for s3a://: --spark-conf "

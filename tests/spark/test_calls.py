@@ -21,6 +21,7 @@ from kaudit.spark import frames
 from kaudit.spark.composition import FindingRows
 from kaudit.spark.finding_rows import Stamp
 from kaudit.spark.frames import _origin_of, _read_options
+from kaudit.spark.jobs import SparkFailedError
 from kaudit.spark.options import READING, ReadOptions
 from kaudit.spark.rows import NEEDED
 from kaudit.spark.schemas import spark_schema
@@ -195,3 +196,25 @@ def test_a_data_source_has_the_schema_of_its_table_and_says_what_it_reads(table)
     (source,) = (source for source in SOURCES if source.name() == f"kaudit.{table}")
     options = {"path": "/logs", "topics": "orders"}
     assert source(options).schema() == spark_schema(table, '{"paths": ["/logs"], "topics": ["orders"]}')
+
+
+def test_workers_with_another_python_are_one_sentence(monkeypatch):
+    from pyspark.errors import AnalysisException
+
+    class Failing:
+        def __getattr__(self, name):
+            return self
+
+        def __call__(self, *given, **named):
+            return self
+
+        def load(self):
+            raise AnalysisException("[PYTHON_DATA_SOURCE_ERROR] x\nModuleNotFoundError: No module named 'pyarrow'")
+
+    monkeypatch.setattr(frames, "HAS_DATA_SOURCES", True)
+    monkeypatch.setattr(frames, "register", lambda _: None)
+    with pytest.raises(
+        SparkFailedError, match=r"^Spark gave up: the workers' Python is not the one with kaudit"
+    ) as failed:
+        ks.dedup(Failing(), str(SAMPLES / "duplicates"))
+    assert "\n" not in str(failed.value)

@@ -219,6 +219,7 @@ def test_a_driver_without_kaudit_does_not_end_as_if_there_were_findings(tmp_path
          "spark.driver.maxResultSize=4g"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", "the same with PYSPARK_PYTHON"),
         ("ModuleNotFoundError: No module named 'kaudit'", "kaudit spark-bundle makes an archive"),
+        ("Failed to create Python data source instance\nModuleNotFoundError: No module named 'pyarrow'", "PYSPARK_PYTHON names it"),
         ('java.io.IOException: Cannot run program "./kaudit-env/bin/python"', "no Python at the given place"),
         ("x\nValueError: a task's own trouble\n at org.apache", "ValueError: a task's own trouble"),
     ],
