@@ -27,11 +27,24 @@ from kaudit.report.text.formatting import plural
 from kaudit.results.incidents import Incident, incidents_of
 from kaudit.results.selection import Selection, parse_codes
 from kaudit.scanning.options import Depth, ScanOptions, scan_options_of
+from kaudit.source.kafka.options import DEFAULT_BYTES_PER_SECOND
 from kaudit.spark import require_pyspark
 
 __all__ = ["AnyPath", "Finding", "NothingToAuditError", "ScanResult", "Severity", "UsageError", "scan"]
 
-_SEVERAL = frozenset(("topics", "partitions", "producer_ids", "compacted_topics", "remote_keys", "select", "ignore"))
+_SEVERAL = frozenset(
+    (
+        "topics",
+        "partitions",
+        "producer_ids",
+        "compacted_topics",
+        "server_logs",
+        "client_logs",
+        "remote_keys",
+        "select",
+        "ignore",
+    )
+)
 AnyPath = str | os.PathLike[str]
 _ENGINES = ("local", "spark")
 _FRAME = "width: 100%; height: 40em; border: 1px solid #ccc"
@@ -93,7 +106,14 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     until: datetime | str | None = None,
     now: datetime | str | None = None,
     log_start_offset: int | None = None,
+    compacted: bool = False,
     compacted_topics: Iterable[str] = (),
+    zookeeper: AnyPath | None = None,
+    blocks: AnyPath | None = None,
+    metadata: AnyPath | None = None,
+    layout: str | None = None,
+    server_logs: Iterable[AnyPath] = (),
+    client_logs: Iterable[AnyPath] = (),
     jobs: int | None = 1,
     depth: Depth | str = Depth.CRC,
     select: Iterable[str] = (),
@@ -102,6 +122,12 @@ def scan(  # noqa: PLR0913 - the options of `kaudit scan`, by keyword
     command_config: AnyPath | None = None,
     remote: AnyPath | None = None,
     remote_keys: Iterable[AnyPath] = (),
+    require_all: bool = False,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    from_time: datetime | str | None = None,
+    to_time: datetime | str | None = None,
+    max_bytes_per_second: int = DEFAULT_BYTES_PER_SECOND,
     state: AnyPath | None = None,
     digests: bool = False,
     engine: str = "local",

@@ -77,21 +77,25 @@ def test_every_option_reaches_the_engine(monkeypatch):
         since=datetime(2023, 11, 14, 22, 13, 20, 1000),  # noqa: DTZ001 - without a zone it is UTC
         until=datetime(2023, 11, 14, 23, 13, 20, tzinfo=timezone(timedelta(hours=1))),
         now=datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), log_start_offset=5, compacted_topics=["c*"], jobs=2,
-        depth="records", state=Path("s"), digests=True, command_config=Path("p"),
+        depth="records", state=Path("s"), digests=True, command_config=Path("p"), layout="{topic}/{partition}", zookeeper=Path("z"),
+        metadata="m", blocks="k", server_logs=[Path("l"), "n"], client_logs=["o"], compacted=True, require_all=True, from_offset=3,
+        to_time=datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC),
     )  # fmt: skip
     kaudit.scan("a")
     assert asked == [
         ScanOptions(
             paths=["a", "b"], broker_version="2.8.2", topics=["t"], partitions=[3], producer_ids=[7],
             since_ms=1_700_000_000_001, until_ms=1_700_000_000_000, now_ms=1000, log_start_offset=5,
-            compacted_topics=["c*"], jobs=2, depth=Depth.RECORDS, state="s", digests=True, cluster=ClusterOptions("p"),
+            compacted_topics=["c*"], jobs=2, depth=Depth.RECORDS, state="s", digests=True, layout="{topic}/{partition}", zookeeper="z",
+            metadata="m", blocks="k", server_logs=["l", "n"], client_logs=["o"], compacted=True, require_all=True,
+            cluster=ClusterOptions("p", from_offset=3, to_ms=2000),
         ),
         ScanOptions(paths=["a"], jobs=1),
     ]  # fmt: skip
 
 
 def test_the_keywords_are_options_of_an_audit_with_their_defaults():
-    fields = {field.path[-1].removesuffix("_ms"): field for field in DECLARED.values()}
+    fields = {field.keyword: field for field in DECLARED.values()}
     own = {"paths", "select", "ignore", "baseline", "engine", "spark", "compacted_topics"}
     parameters = {name: each for name, each in signature(kaudit.scan).parameters.items() if name not in own}
     assert parameters.keys() <= fields.keys()
