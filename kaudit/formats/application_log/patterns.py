@@ -24,7 +24,7 @@ _END_OF_MEMBER: Final = r"(?=, [\w.]+: |$)"
 _MEANT: Final = {"error_text": "error"}
 _INTEGER: Final = r"-?\d{1,20}+"  # file names have twenty digits
 _INT64_LIMIT: Final = 1 << 63
-_TOPIC: Final = r"[\w.-]{1,249}"
+_TOPIC: Final = r"(?:[\w.-]{1,249}|<[\w.-]{1,80}>)"  # or a placeholder, as reports that were shared have them
 _VALUES: Final = {
     "error": r"[\w.$]{1,200}",
     "transaction_state": r"\w{1,40}",

@@ -44,6 +44,17 @@ CASES = {
         "org.apache.kafka.common.errors.OutOfOrderSequenceException: The broker received an out of order sequence number."),
         ("java", "out_of_order_sequence", "OUT_OF_ORDER_SEQUENCE_NUMBER", "orders", None),
     ),
+    "a topic's placeholder, confluent-kafka-dotnet#1943": (
+        ("%3|1668238507.285|ERROR|<APP>#producer-1|: Fatal error: Broker: Broker received an out of order sequence number: ProduceRequest for "
+        "<TOPIC_NAME> [38] with 1 message(s) failed due to sequence desynchronization with broker 1 (PID{Id:22181,Epoch:0}, base seq 0, idemp "
+        "state change 8184098ms ago, last partition error NO_ERROR (actions , base seq 0..0, base msgid 0, -1ms ago)"),
+        ("librdkafka", "out_of_order_sequence", "OUT_OF_ORDER_SEQUENCE_NUMBER", "<TOPIC_NAME>", 38),
+    ),
+    "what librdkafka sends, confluent-kafka-python#1128": (
+        ("%7|1621945644.003|PRODUCE|rdkafka#producer-1| [thrd:10.0.0.8:9092/bootstrap]: 10.0.0.8:9092/3: alerts [8]: Produce MessageSet with 1 "
+        "message(s) (1456 bytes, ApiVersion 7, MsgVersion 2, MsgId 205, BaseSeq 204, PID{Id:1000,Epoch:0}, uncompressed)"),
+        ("librdkafka", "sequence_assigned", None, "alerts", 8),
+    ),
 }  # fmt: skip
 
 
