@@ -1,5 +1,6 @@
 """Writes docs/checks and checks.tsv, the list of checks, from what their modules declare: `python -m kaudit.checks.pages docs/checks`."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,9 +37,16 @@ def _page(check: Check) -> str:
     parts = [
         f"{_NOTICE}\n# {check.code} {check.name}\n",
         f"{check.summary[0].upper()}{check.summary[1:]}. Severity: {check.severity_text}.\n",
-        *(f"## {heading}\n{documentation[heading]}\n" for heading in HEADINGS),
+        *(f"## {heading}\n{_linked(documentation[heading], check.code)}\n" for heading in HEADINGS),
     ]
     return "\n".join(parts)
+
+
+def _linked(text: str, own: str) -> str:
+    """Link the codes of other checks, but not in code."""
+    parts = re.split(r"(```.*?```|`[^`]*`)", text, flags=re.DOTALL)
+    parts[::2] = [re.sub(rf"\b(?!{own})KA\d{{3}}\b", r"[\g<0>](\g<0>.md)", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _index(checks: Sequence[Check]) -> str:

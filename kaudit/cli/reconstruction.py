@@ -174,7 +174,7 @@ def _clock(log: BrokerLog) -> str:
     home = log.home or "."
     if log.clock is None or not log.clock.offsets:
         how = "as they are" if log.has_times else "as UTC, and places follow from offsets and order alone"
-        return f"{home}: no line tells of what the logs have with a broker's time; times are taken {how}"
+        return f"{home}: no line names a record that the logs have with a broker's time; times are taken {how}"
     offset = log.clock.offsets[-1]
     zone = "" if offset.zone_minutes is None else f"local time {zone_text(offset.zone_minutes)}, "
     agreeing, anchors = sum(offset.agreeing.values()), sum(offset.anchors.values())

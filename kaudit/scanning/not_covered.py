@@ -174,7 +174,7 @@ def _not_read(part: PartitionAudit, local_start: int) -> str:
 
 
 def _unconfirmed(part: PartitionAudit, account: Coverage, offsets: int) -> str:
-    """Say which offsets are in remote storage or lost: no record tells."""
+    """Say which offsets are in remote storage or lost, as no record says which."""
     first, start = account.log_start_offset, account.log_start_offset + offsets
     place = "and there is no segment with them" if part.directory.remote_segments else _not_read(part, start)
     return (

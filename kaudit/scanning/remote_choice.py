@@ -26,7 +26,7 @@ _PartitionKey = tuple[str, str, int]
 """Topic, topic id and partition."""
 _BY_NAME = (
     f"the segments of {{}} were chosen by their names, as no record of {REMOTE_LOG} names them: copies that never finished, segments that "
-    "are deleted and those of other leader epochs cannot be told from the log"
+    "are deleted and those of other leader epochs cannot be recognised"
 )
 
 

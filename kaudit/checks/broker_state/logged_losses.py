@@ -230,8 +230,8 @@ _FOLLOWING = (
 )
 _LOADING = "a broker loads all logs before it starts, and stops if one of them cannot be loaded (LogManager.loadLogs)"
 _FAILED = (
-    "a follower that cannot append what it fetched, or cannot truncate, marks the partition as failed and fetches it no more until it is "
-    "told of a new leader epoch or started again (AbstractFetcherThread.markPartitionFailed)"
+    "a follower that cannot append what it fetched, or cannot truncate, marks the partition as failed and fetches it no more until it "
+    "gets a new leader epoch or is started again (AbstractFetcherThread.markPartitionFailed)"
 )
 _CONSUMING = (
     "a consumer checks the CRC of what it gets (check.crcs), and goes on only where the application seeks beyond it"

@@ -99,8 +99,8 @@ def _failing(context: Context, found: RaisedEpochs) -> Finding:
         message += f", {rises.epochs_without_batch} have {none}"
     if account is None:
         message += (
-            f"; of up to {counted(rises.records, 'record')} here the application may have been told that they failed, and others that "
-            "it sent may not be here"
+            f"; the application may have received an error for up to {counted(rises.records, 'record')} that are here, and other "
+            "records that it sent may be missing"
         )
     else:
         message += (

@@ -24,7 +24,7 @@ def test_rises_are_counted_with_the_epochs_that_left_nothing(tmp_path):
     # all since the first rise, and the three batches that may have been in flight then
     assert evidence["records"] == 42
     assert evidence["per_minute"] == pytest.approx(8 * 60 / 20, abs=0.1)
-    assert "of up to 42 records here the application may have been told that they failed" in finding.message
+    assert "the application may have received an error for up to 42 records that are here" in finding.message
     assert "not_written" not in evidence
 
 
