@@ -133,11 +133,8 @@ class Bug(Struct, frozen=True, eq=False, kw_only=True):
     def documentation(self) -> Mapping[str, str]:
         """Return the text under each of HEADINGS: of the page `kaudit/bugs/broker/kafka_12671.md`, named by the ticket, and the traits."""
         texts = parse_documentation(read_page(self.package, self.id.lower().replace("-", "_")))
-        by = [f"Findings {', '.join(sorted(self.codes))}, by these traits:\n\n{_traits_text(self.traits)}"]
-        by += [
-            f"Findings {code} from lines of logs alone, by these:\n\n{_traits_text(traits)}"
-            for code, traits in self.by_lines.items()
-        ]
+        by = [f"{', '.join(sorted(self.codes))} with these traits:\n\n{_traits_text(self.traits)}"]
+        by += [f"{code} from lines of logs alone:\n\n{_traits_text(traits)}" for code, traits in self.by_lines.items()]
         recognised = [*by, texts[_RECOGNISED]] if texts[_RECOGNISED] else by
         return {**texts, _RECOGNISED: "\n\n".join(recognised)}
 
@@ -223,5 +220,5 @@ def _traits_text(traits: Iterable[Trait]) -> str:
 
 def _condition(trait: Trait) -> str:
     if trait.of_logs:
-        return " (with `--server-log` or `--client-log`)"
-    return " (where it can be seen)" if trait.optional else ""
+        return " (in a log)"
+    return " (optional)" if trait.optional else ""

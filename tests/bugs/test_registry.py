@@ -35,7 +35,7 @@ def test_a_module_and_a_page_are_all_it_takes(tmp_path, monkeypatch):
     monkeypatch.setattr(kaudit.bugs, "__path__", [*kaudit.bugs.__path__, str(tmp_path)])
     try:
         bug = next(bug for bug in discover() if bug.id == "Rain-1")
-        recognised = "Findings KA101, by these traits:\n\n- it rains\n\nIt is wet."
+        recognised = "KA101 with these traits:\n\n- it rains\n\nIt is wet."
         assert bug.documentation() == {"What happens": "It rains.", "How to recognise it": recognised}
     finally:
         for name in [name for name in sys.modules if name.startswith("kaudit.bugs.weather")]:
