@@ -19,10 +19,8 @@ releases, from Maven Central, ran against a cluster that answers by a script, an
 model plays the same scenarios in simulated time. In {equal} of {total} cases it sends the same.
 
 "The same" means: in each step of a scenario it sends the same requests to each node in the same order, each with the same partitions,
-records, producer id, epoch, base sequence and version, and at the end the same records are acknowledged. Each request comes after
-the answers of the steps before it, so the recordings also show which request waits for which answer. If the client refuses its
-configuration, so does the model. Not compared: requests for metadata and coordinators, the order of partitions within a request, and of requests to
-different nodes within a step."""
+records, producer id, epoch, base sequence and version, and at the end the same records are acknowledged. Not compared: requests
+for metadata and coordinators, the order of partitions within a request, and of requests to different nodes within a step."""
 _FOOT = """
 An empty cell: the client lacks a setting or an error that the scenario needs. The scenarios are in `tests/client_streams/scenarios`, the recordings in `tests/client_streams/recordings`;
 [how to record](../CONTRIBUTING.md#compare-the-model-with-a-real-client) another release.

@@ -35,7 +35,7 @@ KAFKA_7190 = Bug(
     codes=codes("KA802"),
     traits=(
         Trait("the producer's last batch lies below the log start", lambda case: case.finding.code == "KA802"),
-        Trait("what it had sent was appended again above it", lambda case: case.evidence.kind == "repeated"),
+        Trait("that batch was appended again above it", lambda case: case.evidence.kind == "repeated"),
         logged("it was answered UNKNOWN_PRODUCER_ID", LogEventKind.UNKNOWN_PRODUCER_ID),
     ),
     by_lines={

@@ -45,7 +45,7 @@ def _not_cut(case: Case) -> bool:
     return all(name in ends and ends[name] > offset for name in copies)
 
 
-GOES_ON = Trait("the log goes on under another leader after records which that leader did not have", _goes_on)
+GOES_ON = Trait("another leader continued the log after records that it did not have", _goes_on)
 NOT_CUT = Trait("it was not cut at these records", _not_cut)
 
 

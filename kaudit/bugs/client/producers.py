@@ -13,13 +13,13 @@ def _another_leader(case: Case) -> bool:
 
 
 SENT_AGAIN = Trait(
-    "the end of the producer's old epoch stands again at the beginning of its new one",
+    "the producer's new epoch begins with the last records of the old one",
     lambda case: case.finding.code == "KA704",
 )
 SAME_TIMES = Trait("with the same timestamps", lambda case: case.evidence.same_timestamps is True)
 ANOTHER_LEADER = Trait("the leader had changed in between", _another_leader, optional=True)
 RAISED = logged(
-    "the client's log has it raise its epoch or start its sequences again",
+    "the client raised its epoch or restarted its sequences",
     LogEventKind.EPOCH_BUMPED,
     LogEventKind.SEQUENCE_RESET,
 )
