@@ -23,15 +23,11 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     also: tuple[str, ...] = ()
 
 
-class _Reports(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    reports: Sequence[Report]
-
-
 @cache
 def reports() -> Mapping[str, Report]:
     """Return the reports by id, in the order of the table."""
-    table = msgspec.convert(packaged_toml("kaudit.bugs", "reports.toml"), _Reports)
-    return {report.id: report for report in table.reports}
+    table = msgspec.convert(packaged_toml("kaudit.bugs", "reports.toml")["reports"], list[Report])
+    return {report.id: report for report in table}
 
 
 def report_of(ticket: str) -> Report | None:

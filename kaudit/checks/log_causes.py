@@ -58,7 +58,7 @@ OVERTAKEN = _cause(
     _Kind.OUT_OF_ORDER_SEQUENCE,
 )
 FENCED = _cause(
-    "fenced: another instance had taken over, and the broker turned this one's batches away",
+    "fenced: another instance had taken over, and the broker refused this one's batches",
     *(_Kind.INVALID_PRODUCER_EPOCH, _Kind.FENCED_PRODUCER),
 )
 BUMPED = _cause(

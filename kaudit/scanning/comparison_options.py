@@ -67,7 +67,7 @@ class RecordOptions(Struct, frozen=True):
         str | None,
         Option(
             "temporary-directory",
-            "Where about 32 bytes for each record are kept meanwhile; default: TMPDIR.",
+            "For temporary files of about 32 bytes a record; default: TMPDIR.",
             "DIR",
             is_path=True,
         ),

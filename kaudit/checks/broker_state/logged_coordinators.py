@@ -93,7 +93,7 @@ def state_rebuilt(context: Context, evidence: Evidence) -> Iterator[Finding]:
     "KA819",
     severity=Severity.ERROR,
     severity_note="warning while epochs are left, note for transactional ids or where the logs show another producer id in its place",
-    summary="a producer id has no epochs left, or few, or is about to",
+    summary="a producer id has no or few epochs left, or will soon",
     incident=(EPOCHS_USED_UP, LOGGED, OF_DISTRESS),
     caused_by=(BUMPED, REFUSED, TIMED_OUT, SUCCEEDED),
 )

@@ -50,7 +50,7 @@ _TIMED_OUT = (
 @log_check(
     "KA813",
     severity=Severity.ERROR,
-    severity_note="warning when it only timed out, and nothing that its producer asked afterwards is shown",
+    severity_note="warning when it only timed out and no later request of its producer is known",
     summary="a transaction was rolled back or refused by its coordinator",
     caused_by=(COORDINATED, FENCED),
     transactional=True,
@@ -286,8 +286,8 @@ _ROUTINE = (Severity.NOTE, "cut their logs off where they differed from their le
 @log_check(
     "KA815",
     severity=Severity.ERROR,
-    severity_note="warning when no committed record need be lost, note for followers that only fall in with a new leader",
-    summary="a replica cut the end of its log off, cannot follow its leader, or is offline: its log directory failed",
+    severity_note="warning when no committed record need be lost, note for followers that only truncate after a new leader's election",
+    summary="a replica truncated its log, cannot follow its leader, or is offline because its log directory failed",
     caused_by=(UNCLEAN_STOP, MOVED, OUT_OF_SYNC),
 )
 def replica_truncated(context: Context, evidence: Evidence) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ from kaudit.model.logged_incidents import Consequence, LoggedIncident, Outcome
 from kaudit.model.sequence import distance, next_sequence, subtract
 from kaudit.model.severity import Severity
 
-_NOTE = "note where the logs show that it was mended, or right"
+_NOTE = "note where the logs show that it was repaired or intended"
 
 
 @log_check(

@@ -70,7 +70,7 @@ _LOG_WITH_FAILURES = (
 @check(
     "KA207",
     severity=Severity.ERROR,
-    severity_note="warning where no log of the client shows sends that left nothing",
+    severity_note="warning unless the client's log shows sends that are not in the log",
     summary="a client raises its epoch again and again: its sends fail, and some are written all the same",
     confidence=Confidence.LIKELY,
     needs=(RaisedEpochs,),

@@ -30,17 +30,15 @@ group_check = functools.partial(
 )
 """Declares a check of what groups wrote to internal topics."""
 NO_FILE = dict.fromkeys(("segment", "position"), "a record of an internal topic is placed by its offset")
-_STORED = (
-    "a commit of a member of the current generation is stored, a lower one too (OffsetMetadataManager.commitOffset)"
-)
+_STORED = "a member of the current generation may commit a lower offset (OffsetMetadataManager.commitOffset)"
 _RULES = {
-    "two-writers-of-one-offset": "a commit in a transaction is fenced by generation only if its producer names the group's members (KIP-447), and one "
-    "of no member while the group has none is stored (ConsumerGroup.validateOffsetCommit)",
-    "committed-offset-set": "a commit of no member is stored while the group has none (ConsumerGroup.validateOffsetCommit)",
+    "two-writers-of-one-offset": "a commit in a transaction is fenced by generation only if its producer sends it (KIP-447); a group "
+    "without members takes a commit from anybody (ConsumerGroup.validateOffsetCommit)",
+    "committed-offset-set": "a group without members takes a commit from anybody (ConsumerGroup.validateOffsetCommit)",
     "removed-offset-read-again": "offsets of a group without members expire after offsets.retention.minutes (KIP-211)",
 }
-_FROM_THERE = "gives the offset to whoever is assigned the partition next: it reads on from there"
-_FROM_NONE = "has no offset for whoever is assigned the partition next: auto.offset.reset decides where it reads on"
+_FROM_THERE = "gives the offset to the next member that is assigned the partition, which reads on from there"
+_FROM_NONE = "has no offset for the next member that is assigned the partition: auto.offset.reset decides"
 
 
 class _Evidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
@@ -107,7 +105,7 @@ _COMPACTED = (
 @group_check(
     "KA901",
     severity=Severity.ERROR,
-    summary="two writers commit offsets of one group and partition in turn, each its own",
+    summary="two writers commit different offsets of one group and partition in turn",
     needs=(CommittedSteps,),
     withdrawn_by=Withdrawal.NEXT_READING,
 )
@@ -150,7 +148,7 @@ def committed_offset_set(context: Context, evidence: Evidence) -> Iterator[Findi
                 StepKind.RESET,
                 confidence=Confidence.LIKELY,
                 explanations=(
-                    Explanation("kafka-consumer-groups.sh --reset-offsets, or another tool, as planned", innocent=True),
+                    Explanation("it was planned: kafka-consumer-groups.sh --reset-offsets or alike", innocent=True),
                     Explanation("a program without a group's membership committed a position of its own"),
                 ),
             )
@@ -177,7 +175,7 @@ def removed_offset_read_again(context: Context, evidence: Evidence) -> Iterator[
             f", after it was removed on {time_text(removed)}, {duration(removed - step.before_timestamp)} after its last commit",
             explanations=(
                 Explanation(
-                    "the group had no members for offsets.retention.minutes (7 days by default), and it expired"
+                    "the group had no members for offsets.retention.minutes (7 days by default), and its offset expired"
                 ),
                 Explanation("the group or its offsets were deleted on purpose", innocent=True),
                 Explanation("the topic was deleted and created again", innocent=True),

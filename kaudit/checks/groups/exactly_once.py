@@ -40,7 +40,7 @@ class _TwiceEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 @_eos_check(
     "KA915",
     severity=Severity.ERROR,
-    severity_note="warning where the producer itself went back: that may be meant",
+    severity_note="warning where the producer itself went back, perhaps on purpose",
     summary="inputs of a group were processed in two committed transactions",
     needs=(ProcessedTwice,),
 )
@@ -246,7 +246,7 @@ def offsets_outside_transactions(context: Context, evidence: Evidence) -> Iterat
                 Explanation(
                     "the application calls commitSync or commitAsync, or has enable.auto.commit, beside its transactions"
                 ),
-                Explanation("a program that keeps its position elsewhere commits it for others to see", innocent=True),
+                Explanation("the program stores its position elsewhere: this is for monitoring", innocent=True),
             ),
             following=("commit by sendOffsetsToTransaction alone, and set enable.auto.commit=false",),
             absent={

@@ -142,8 +142,8 @@ def _evidence(
     exhausted: int | None = None,
 ) -> _Evidence:
     return _Evidence(
-        rule="what is archived is done with: it is neither delivered nor counted again (SharePartition, RecordState.ARCHIVED)",
-        broker="delivers what lies from the start offset on and is available",
+        rule="archived records are neither delivered nor counted again (SharePartition, RecordState.ARCHIVED)",
+        broker="delivers the available records from the start offset on",
         group_id=found.group,
         topic=found.topic,
         topic_id=found.topic_id,

@@ -16,7 +16,7 @@ from kaudit.model.severity import Confidence, Severity
 
 _LOST_CAUSES = (
     Explanation("a replica that lacked the records became leader: an unclean election, or a log that was lost before"),
-    Explanation("the topic was deleted and created again, and the commits of the old one were kept", innocent=True),
+    Explanation("the topic was deleted and created again, and these are commits of the old one", innocent=True),
     Explanation("a program set the offset and its leader epoch", innocent=True),
 )
 _CAUSES = (
@@ -68,7 +68,7 @@ def _finding(context: Context, found: CommittedBeyondLogEnd) -> Finding:
         last_offset=commit.offset - 1,
         anchor=f"consumed {'beyond the end' if epoch is None else 'and lost'}",
         evidence=_Evidence(
-            rule="consumers are given what lies below the high watermark (UnifiedLog.read), and each leader begins with all of that "
+            rule="consumers get only records below the high watermark (UnifiedLog.read), and each leader begins with all of them "
             "(KIP-101); commits are not compared with the log (OffsetMetadataManager.commitOffset)",
             broker="answers a fetch from there with OFFSET_OUT_OF_RANGE: auto.offset.reset decides where the group goes on",
             group=commit.group,

@@ -83,9 +83,9 @@ def malformed_batch(context: Context, evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-_FITS = "a batch unpacks to a size consumers can hold"
+_FITS = "a batch unpacks to a size that fits into a consumer's memory"
 _TOO_LARGE_CAUSES = (
-    Explanation("a decompression bomb: a few bytes that unpack to more than a consumer can hold"),
+    Explanation("a decompression bomb: a few bytes that unpack to more than a consumer's memory"),
     Explanation("the topic allows batches this large (give `kaudit inspect` a larger limit)", innocent=True),
 )
 
@@ -93,7 +93,7 @@ _TOO_LARGE_CAUSES = (
 @check(
     "KA010",
     severity=Severity.ERROR,
-    summary="a batch unpacks to more than kaudit is willing to hold",
+    summary="a batch unpacks to more than kaudit reads",
     needs=(MalformedBatch,),
     incident=(DAMAGE,),
     caused_by=none_because("the limit is kaudit's own: brokers and clients log nothing about it"),

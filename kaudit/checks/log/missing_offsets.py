@@ -224,7 +224,7 @@ _UNCLEANED_CAUSES = (
 @check(
     "KA013",
     severity=Severity.ERROR,
-    severity_note="warning where a leader's log cleaner may have removed them: one rewrote batches above them",
+    severity_note="warning where a leader's log cleaner may have removed them",
     summary="offsets are missing in a compacted partition where its log cleaner has not been",
     needs=(MissingOffsets,),
     incident=(DAMAGE,),

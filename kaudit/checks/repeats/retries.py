@@ -55,8 +55,7 @@ class _CopiedEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False, rena
     "KA702",
     severity=Severity.WARNING,
     summary="a batch without a producer id is in the log twice",
-    severity_note="note where one record alone is there again under another timestamp, which most clients keep when they retry, and in a "
-    "compacted topic, whose consumers want the last value of each key",
+    severity_note="note for a single record under another timestamp, and in a compacted topic",
     needs=(RepeatedBatch,),
     incident=(RETRIES,),
     caused_by=(RETRIED, BUMPED),

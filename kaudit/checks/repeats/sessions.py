@@ -32,7 +32,7 @@ class _SessionEvidence(FindingEvidence, frozen=True, kw_only=True, gc=False):
 @check(
     "KA701",
     severity=Severity.WARNING,
-    summary="a producer's first records are those another session had written",
+    summary="a producer's first records repeat those of another session",
     needs=(RepeatedSession,),
     incident=(SESSION, OF_DISTRESS),
     caused_by=(RETRIED, BUMPED),

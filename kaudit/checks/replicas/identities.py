@@ -237,7 +237,7 @@ def several_topic_ids(context: Context, evidence: Evidence) -> Iterator[Finding]
 @_identity_check(
     "KA613",
     severity=Severity.WARNING,
-    summary="a topic was deleted and created again, and copies hold records of the topic before",
+    summary="a topic was deleted and created again, and copies have records of the former topic",
     needs=(RecreatedLog,),
 )
 def recreated_topic(context: Context, evidence: Evidence) -> Iterator[Finding]:

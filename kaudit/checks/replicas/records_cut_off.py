@@ -50,8 +50,8 @@ class CutEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 @check(
     "KA612",
     severity=Severity.ERROR,
-    severity_note="warning where all of it may have been sent again, note where it was, or where the copy leaves the partition out",
-    summary="records that a new leader began without were cut off on other replicas",
+    severity_note="warning where all of it may have been sent again, note where it was, or where the partition is not an input",
+    summary="other replicas cut off records that a new leader lacked",
     needs=(CutRecords,),
     incident=(DIVERGENCE, LOGGED),
     caused_by=(OUT_OF_SYNC,),

@@ -75,7 +75,7 @@ class _LackingEvidence(BrokerEvidence, frozen=True, kw_only=True, gc=False):
 @check(
     "KA601",
     severity=Severity.ERROR,
-    severity_note="note where nothing is lost that was acknowledged; warning where compaction may explain it",
+    severity_note="note where no acknowledged record is lost; warning where compaction may explain it",
     summary="replicas hold different records at one offset",
     needs=(ReplicaEvidence,),
     withdrawn_by=Withdrawal.NEXT_READING,

@@ -343,7 +343,7 @@ _EXPIRED = Explanation("all of them have expired, and the next run of the expira
 @_segment_check(
     "KA514",
     severity=Severity.WARNING,
-    severity_note="note where brokers are right to delete them, and will",
+    severity_note="note where brokers will delete them",
     summary="segments are left in remote storage that nobody reads",
     confidence=Confidence.LIKELY,
     needs=(OrphanedSegments,),

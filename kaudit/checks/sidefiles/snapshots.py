@@ -89,8 +89,8 @@ _RUNS_AHEAD: _Contradiction = ("holds a batch from beyond the snapshot's own off
 @side_file_check(
     "KA502",
     severity=Severity.ERROR,
-    severity_note="note for state from beyond the snapshot's offset, as brokers before 1.0.2 write it",
-    summary="a producer snapshot holds something else than the log before it",
+    severity_note="note for state beyond the snapshot's offset (brokers before 1.0.2)",
+    summary="a producer snapshot disagrees with the log before it",
     needs=(SnapshotComparison,),
     incident=none_because("a snapshot that differs is one file, and what made it differ is not known"),
     caused_by=(SNAPSHOT,),
@@ -193,7 +193,7 @@ def _finding(context: Context, comparison: SnapshotComparison, contradiction: _C
         producer_epoch=entry.producer_epoch,
         anchor=comparison.file,
         evidence=_Evidence(
-            rule="a snapshot holds of every producer what the log before its offset says, newest batch only "
+            rule="a snapshot has the state of every producer by the log before its offset, with the newest batch only "
             "(ProducerStateManager.takeSnapshot); the broker loads it in place of reading the log",
             stored=None if stored is None else SnapshotState(*stored),
             replayed=None if expected is None else SnapshotState(*expected),

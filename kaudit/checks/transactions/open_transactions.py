@@ -305,7 +305,7 @@ def late_transactional_write(context: Context, evidence: Evidence) -> Iterator[F
             confidence=Confidence.CERTAIN if certain else Confidence.POSSIBLE,
             explanations=(
                 Explanation(
-                    "a request of the producer was held up in the network and arrived after the end marker",
+                    "a request of the producer was delayed in the network and arrived after the end marker",
                     speaks_for=("its timestamp is older than the marker's",) if older else (),
                 ),
                 Explanation("a producer continued without AddPartitionsToTxn"),

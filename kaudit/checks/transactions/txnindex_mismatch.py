@@ -57,7 +57,7 @@ def txnindex_mismatch(context: Context, evidence: Evidence) -> Iterator[Finding]
                 rule="every aborted transaction has a row of producer id, first offset, marker offset and the last stable "
                 "offset after it, in the index of the segment its marker lies in (TransactionIndex.append)",
                 broker="rebuilds it only when it recovers the segment (unclean stop above the recovery point); a torn row "
-                "is passed over. Without its row read_committed consumers are given the records of the aborted transaction",
+                "is skipped. Without its row read_committed consumers get the records of the aborted transaction",
                 missing=[
                     AbortedEvidence(row.producer_id, row.first_offset, row.last_offset)
                     for row in found.missing[:_MAX_LISTED]
