@@ -3,7 +3,7 @@
 Source of the format: Kafka's DefaultRecord; `read_records` (records.py) reads the same records one by one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE, LOG_OVERHEAD
+from kaudit.formats.log.record_batch import HEADER_BYTES, HEADER_DTYPE, Headers, at_every_byte
 from kaudit.formats.log.records import DEFAULT_LIMIT, checked_header, uncompressed
-from kaudit.model.batch_fields import LOG_APPEND_TIME_FLAG
+from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG
 
 _Places = NDArray[np.int64]
 _PADDING = bytes(16)
@@ -24,7 +26,8 @@ class RecordSpans(NamedTuple):
     """Records of several batches, in order; `data` holds their bytes without compression, places are bytes of it, shape (n,).
 
     A record's key (with its length before it) lies at `keys`..`values`, its value at `values`..`headers`, its headers at
-    `headers`..`ends`. `timestamps` in ms; `batches` are the numbers of their batches; `null_keys` and `null_values` tell null from empty.
+    `headers`..`ends`; their content begins at `key_starts` and `value_starts`. `timestamps` in ms; `batches` are the numbers of
+    their batches; `null_keys` and `null_values` tell null from empty.
     """
 
     data: bytes
@@ -34,94 +37,128 @@ class RecordSpans(NamedTuple):
     values: _Places
     headers: _Places
     ends: _Places
+    key_starts: _Places
+    value_starts: _Places
     null_keys: NDArray[np.bool_]
     null_values: NDArray[np.bool_]
     batches: _Places
 
 
-def record_spans(batches: Iterable[Buffer], limit: int = DEFAULT_LIMIT) -> tuple[RecordSpans, list[int]]:
+def record_spans(batches: Sequence[Buffer], limit: int = DEFAULT_LIMIT) -> tuple[RecordSpans, list[int]]:
     """Return the records of whole batches of magic 2, and the numbers of the batches that cannot be decoded, which have none.
 
     `limit` bounds the decompressed bytes of each. Neither CRCs nor the inside of headers are checked.
     """
-    bodies: list[bytes] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    counts: list[int] = []
-    heads: list[tuple[int, int, int]] = []
-    bad: list[int] = []
-    base = 0
-    for number, batch in enumerate(batches):
-        found: tuple[list[int], list[int]] = ([], [])
-        head = (0, 0, 0)
+    parts = [b"".join(batches)]
+    sizes = np.array([len(batch) for batch in batches], dtype=np.int64)
+    stops = np.cumsum(sizes)
+    starts = stops - sizes
+    headers: Headers = at_every_byte(memoryview(parts[0] + bytes(HEADER_SIZE)), HEADER_BYTES)[starts].view(HEADER_DTYPE)
+    starts += HEADER_SIZE
+    counts = np.where(_are_whole(headers, sizes), headers["record_count"], -1).astype(np.int64)
+    base = len(parts[0])
+    for number in np.flatnonzero((counts >= 0) & (headers["attributes"] & CODEC_MASK != 0)).tolist():
         try:
-            header = checked_header(batch)
-            body = uncompressed(batch, header, limit)
-            found = _places(body, header.record_count, base)
-            appended = bool(header.attributes & LOG_APPEND_TIME_FLAG)
-            head = (header.base_offset, header.max_timestamp if appended else header.base_timestamp, not appended)
-            bodies.append(body)
-            base += len(body)
+            parts.append(uncompressed(batches[number], checked_header(batches[number]), limit))
         except WireError:
-            bad.append(number)
-        starts += found[0]
+            counts[number] = -1
+            continue
+        starts[number], base = base, base + len(parts[-1])
+        stops[number] = base
+    data = b"".join(parts)
+    octets = np.frombuffer(data + _PADDING, dtype=np.uint8)
+    numbers, begins, ends = _bounds(data, octets, starts, stops, counts)
+    return _without_bad(_decoded(data, octets, begins, ends, numbers, headers), counts < 0)
+
+
+def _are_whole(headers: Headers, sizes: _Places) -> NDArray[np.bool_]:
+    """Mark the batches whose headers `checked_header` does not refuse."""
+    delta = headers["last_offset_delta"].astype(np.int64)
+    count = headers["record_count"]
+    whole: NDArray[np.bool_] = (sizes >= HEADER_SIZE) & (headers["magic"] == CURRENT_MAGIC) & (delta >= 0)
+    whole &= headers["batch_length"].astype(np.int64) + LOG_OVERHEAD == sizes
+    whole &= headers["base_offset"] <= np.iinfo(np.int64).max - delta
+    whole &= (count >= 0) & (count <= delta + 1)
+    return whole
+
+
+def _bounds(
+    data: bytes, octets: NDArray[np.uint8], starts: _Places, stops: _Places, counts: _Places
+) -> tuple[_Places, _Places, _Places]:
+    """Return each record's batch, where its fields begin, after its length, and where they end; bad batches get the count -1."""
+    alone = np.flatnonzero(counts == 1)
+    length, begins = _varints(octets, starts[alone], _INT32_BYTES)
+    fit = (begins > starts[alone]) & (length >= 0) & (begins + length == stops[alone])
+    counts[alone[~fit]] = -1
+    numbers, places, ends = [alone[fit]], begins[fit].tolist(), stops[alone[fit]].tolist()
+    for number in np.flatnonzero((counts != 1) & (counts >= 0)).tolist():
+        try:
+            found = _places(data, int(starts[number]), int(stops[number]), int(counts[number]))
+        except WireError:
+            counts[number] = -1
+            continue
+        numbers.append(np.full(len(found[0]), number))
+        places += found[0]
         ends += found[1]
-        counts.append(len(found[0]))
-        heads.append(head)
-    spans = _decoded(b"".join(bodies), np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), counts, heads)
-    return _without_bad(spans, bad)
+    batches = np.concatenate(numbers)
+    order = np.argsort(batches, kind="stable")
+    return batches[order], np.array(places, dtype=np.int64)[order], np.array(ends, dtype=np.int64)[order]
 
 
-def _places(body: bytes, count: int, base: int) -> tuple[list[int], list[int]]:
-    """Return where the fields of each record begin, after its length, and where they end; counted from `base`."""
+def _places(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], list[int]]:
+    """Return where the fields of each record of a batch begin, after its length, and where they end."""
     found: list[int] = []
     ends: list[int] = []
-    at, size = 0, len(body)
     try:
         for _ in range(count):
-            byte = body[at]
+            byte = data[at]
             at += 1
             raw = byte & 0x7F
             shift = 7
             while byte >= 0x80:
-                byte = body[at]
+                byte = data[at]
                 at += 1
                 raw |= (byte & 0x7F) << shift
                 shift += 7
                 if shift > 7 * _INT32_BYTES:
                     raise WireError(at, Reason.VARINT, "a record's length has no end")
-            found.append(base + at)
+            found.append(at)
             at += (raw >> 1) ^ -(raw & 1)
-            if at <= found[-1] - base or at > size:
-                raise WireError(at, Reason.LENGTH, f"a record ends at byte {at} of {size}")
-            ends.append(base + at)
+            if at <= found[-1] or at > stop:
+                raise WireError(at, Reason.LENGTH, f"a record ends at byte {at}, the records at {stop}")
+            ends.append(at)
     except IndexError:
-        raise WireError(size, Reason.TRUNCATED, "the records end inside a record") from None
-    if at != size:
-        raise WireError(at, Reason.TRAILING, f"{size - at} bytes after the last record")
+        raise WireError(stop, Reason.TRUNCATED, "the records end inside a record") from None
+    if at != stop:
+        raise WireError(at, Reason.TRAILING, f"{stop - at} bytes after the last record")
     return found, ends
 
 
 def _decoded(
-    data: bytes, starts: _Places, ends: _Places, counts: list[int], heads: list[tuple[int, int, int]]
+    data: bytes, octets: NDArray[np.uint8], starts: _Places, ends: _Places, batches: _Places, headers: Headers
 ) -> RecordSpans:
-    octets = np.frombuffer(data + _PADDING, dtype=np.uint8)
-    batches = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    head = np.array(heads, dtype=np.int64).reshape(-1, 3)[batches]
+    own = headers[batches]
+    appended = own["attributes"] & LOG_APPEND_TIME_FLAG != 0
     time, at = _varints(octets, starts + 1, _INT64_BYTES)
     offset, keys = _varints(octets, at, _INT32_BYTES)
-    key_size, at = _varints(octets, keys, _INT32_BYTES)
-    values = _behind(keys, at, key_size)
-    value_size, at = _varints(octets, np.minimum(values, len(data)), _INT32_BYTES)
-    headers = _behind(values, at, value_size)
+    key_size, key_starts = _varints(octets, keys, _INT32_BYTES)
+    values = _behind(keys, key_starts, key_size)
+    value_size, value_starts = _varints(octets, np.minimum(values, len(data)), _INT32_BYTES)
+    timestamps = np.where(appended, own["max_timestamp"], own["base_timestamp"] + time)
+    # where a varint has no end, what follows it is taken from the wrong place
+    sound = (at > starts + 1) & (keys > at) & (key_starts > keys) & (value_starts > values)
+    sound &= (offset >= 0) & (offset <= own["last_offset_delta"])
+    sound &= appended | ((timestamps >= own["base_timestamp"]) == (time >= 0))
     return RecordSpans(
         data,
-        head[:, 0] + offset,
-        head[:, 1] + time * head[:, 2],
+        own["base_offset"] + offset,
+        timestamps.astype(np.int64),
         keys,
         values,
-        headers,
+        np.where(sound, _behind(values, value_starts, value_size), ends),
         ends,
+        key_starts,
+        value_starts,
         key_size < 0,
         value_size < 0,
         batches,
@@ -134,8 +171,8 @@ def _behind(field: _Places, at: _Places, sizes: _Places) -> _Places:
 
 
 def _varints(octets: NDArray[np.uint8], at: _Places, most: int) -> tuple[_Places, _Places]:
-    """Return the zigzag varints that begin at these places, and where each ends; 0 bytes long where one has no end."""
-    byte = octets[at]
+    """Return the zigzag varints that begin at these places, and where each ends; 0 bytes long where one has no end or too many bits."""
+    byte = octets[np.minimum(at, len(octets) - 1)]
     raw, ends = (byte & 0x7F).astype(np.uint64), at + 1
     going = np.flatnonzero(byte >= 0x80)
     for group in range(1, most):
@@ -144,20 +181,20 @@ def _varints(octets: NDArray[np.uint8], at: _Places, most: int) -> tuple[_Places
         byte = octets[np.minimum(at[going] + group, len(octets) - 1)]
         raw[going] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * group)
         ends[going] += 1
-        going = going[byte >= 0x80]
+        going = going[byte >= (0x80 if group < most - 1 else 0x10 if most == _INT32_BYTES else 2)]
     ends[going] = at[going]
     value = (raw >> np.uint64(1)).view(np.int64) ^ -(raw & np.uint64(1)).view(np.int64)
     return value, ends
 
 
-def _without_bad(spans: RecordSpans, bad: list[int]) -> tuple[RecordSpans, list[int]]:
+def _without_bad(spans: RecordSpans, bad: NDArray[np.bool_]) -> tuple[RecordSpans, list[int]]:
     """Leave out the batches with a record whose fields do not fit into it, or whose offsets do not rise."""
     inside = (spans.keys < spans.values) & (spans.values < spans.headers) & (spans.headers < spans.ends)
     same = spans.batches[1:] == spans.batches[:-1]
     inside[1:] &= ~same | (spans.offsets[1:] > spans.offsets[:-1])
-    if inside.all():
-        return spans, bad
-    broken = np.unique(spans.batches[~inside])
-    kept = ~np.isin(spans.batches, broken)
-    columns: Iterable[NDArray[Any]] = (column[kept] for column in spans[1:])
-    return RecordSpans(spans.data, *columns), sorted([*bad, *broken.tolist()])
+    if not inside.all():
+        bad[spans.batches[~inside]] = True
+        kept = ~bad[spans.batches]
+        columns: list[NDArray[Any]] = [column[kept] for column in spans[1:]]
+        spans = RecordSpans(spans.data, *columns)
+    return spans, np.flatnonzero(bad).tolist()

@@ -41,7 +41,7 @@ def _at_once(batches):
     places = zip(*(column.tolist() for column in spans[1:]), strict=True)
     found = [
         (offset, time, data[key:value], data[value:headers], data[headers:end], number)
-        for offset, time, key, value, headers, end, _, _, number in places
+        for offset, time, key, value, headers, end, *_, number in places
     ]
     return found, bad
 
