@@ -28,7 +28,7 @@ _AT_ONCE = 1 << 16
 
 
 def whole_batches(batches: Batches, source: ByteSource) -> Iterator[memoryview]:
-    """Yield the bytes of each of these batches of one file, which ascend; zeros where the file has become shorter.
+    """Yield the bytes of each of these batches of one file, which ascend; fewer where the file has become shorter.
 
     Raises:
         OSError: the file cannot be read.
@@ -53,8 +53,7 @@ def _blocks(batches: Batches, source: ByteSource) -> Iterator[tuple[NDArray[np.i
         )
         stop = max(stop, first + 1)
         data = memoryview(bytearray(int(ends[stop - 1]) - start))
-        source.read_into(start, data)
-        yield positions[first:stop] - start, sizes[first:stop], data
+        yield positions[first:stop] - start, sizes[first:stop], data[: source.read_into(start, data)]
         first = stop
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
 from kaudit.model.batch import Batches
-from kaudit.reading.batch_content import MAX_BATCH_BYTES
+from kaudit.reading.batch_content import MAX_BATCH_BYTES, whole_batches
 from kaudit.reading.record_content import hashes
 from kaudit.source.bytes import ByteSource
 
@@ -30,11 +32,12 @@ def read_batches(source: ByteSource, batches: Batches) -> Iterator[tuple[list[in
     numbers: list[int] = []
     data: list[memoryview] = []
     room = _AT_ONCE
-    for number, (position, size) in enumerate(zip(batches["position"].tolist(), batches["size"].tolist(), strict=True)):
-        try:
-            data.append(read_batch(source, position, size))
-        except ValueError:
+    fit = np.flatnonzero(batches["size"] <= MAX_BATCH_BYTES)
+    sizes = batches["size"][fit].tolist()
+    for number, size, content in zip(fit.tolist(), sizes, whole_batches(batches[fit], source), strict=True):
+        if len(content) < size:
             continue
+        data.append(content)
         numbers.append(number)
         room -= size
         if room <= 0:

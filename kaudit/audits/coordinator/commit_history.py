@@ -96,13 +96,12 @@ class CommitHistory(Struct):
 
     def take(self, entry: GroupLogEntry) -> None:
         """Take the next entry."""
-        kind = type(entry)
-        if kind is CommitRecord:
-            self._take_commit(entry)  # type: ignore[arg-type] # exact types are quicker to ask for
+        if isinstance(entry, CommitRecord):
+            self._take_commit(entry)
         elif isinstance(entry, GroupRecord):
             self._take_epoch(entry)
             group = self.members.take(entry)
-            if group is not None and self._keeps(group, self.generations):
+            if group is not None and self.keeps_commits and self._keeps(group, self.generations):
                 self._keep_generation(group, entry)
         elif isinstance(entry, TransactionEnd):
             waiting = self._pending.pop(entry.producer_id, ())
@@ -117,7 +116,7 @@ class CommitHistory(Struct):
             self.last_missing = entry.last
 
     def _keeps(self, group: str, known: Sized) -> bool:
-        return self.keeps_commits and self.of_group in (None, group) and len(known) < MOST_TAKEN
+        return self.of_group in (None, group) and len(known) < MOST_TAKEN
 
     def _keep_generation(self, name: str, entry: GroupRecord) -> None:
         group = self.members.groups[name]
@@ -132,7 +131,8 @@ class CommitHistory(Struct):
             self._coordinator_epoch = record.coordinator_epoch
 
     def _take_commit(self, commit: CommitRecord) -> None:
-        self._take_epoch(commit)
+        if commit.coordinator_epoch != self._coordinator_epoch:
+            self._take_epoch(commit)
         if commit.producer_id == NO_PRODUCER_ID:
             self._apply(commit)
         elif self._pending_count < _MOST_PENDING:
@@ -148,15 +148,35 @@ class CommitHistory(Struct):
                 known.removed_ms = max(commit.timestamp, 0)
             return
         group = self.members.groups.get(commit.key[0], _NO_GROUP)
-        by = _committer(commit, known, group)
-        if self._keeps(commit.key[0], self.taken):
+        if (
+            known is not None
+            and known.changes == group.changes
+            and known.last.producer_id == commit.producer_id
+            and known.last.producer_epoch == commit.producer_epoch
+        ):
+            by = known.by
+        else:
+            by = _committer(commit, group)
+        if self.keeps_commits and self._keeps(commit.key[0], self.taken):
             self.taken.append((commit, by))
-        if known is None or _is_another_topic(known.topic_id, commit.topic_id):
+        if known is None or is_another_topic(known.topic_id, commit.topic_id):
             if known is None and len(self._offsets) >= MOST_PARTITIONS and not self._forget_removed():
                 self.not_followed += 1
                 return
             self._offsets[commit.key] = _Offset(commit, commit.committed, commit.topic_id, by, group.changes)
             return
+        if commit.committed < known.committed or commit.leader_epoch < 0 or known.is_below:
+            self._compare(known, commit, by, group)
+        known.last = commit
+        known.committed = commit.committed
+        known.by = by
+        known.changes = group.changes
+        known.topic_id = commit.topic_id or known.topic_id
+        known.removed_ms = -1
+        known.commits += 1
+
+    def _compare(self, known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> None:
+        """Take note of a commit that may be more than plain progress."""
         kind = self._kind(known, commit, by, group)
         disturbed_ms = max(group.changed_ms, self._moved_ms)
         if kind is not None:
@@ -164,8 +184,6 @@ class CommitHistory(Struct):
         elif known.is_below:
             _read_on(known, commit, by)
             _restore(known, commit, by, disturbed_ms)
-        known.last, known.committed, known.by, known.changes = commit, commit.committed, by, group.changes
-        known.topic_id, known.removed_ms, known.commits = commit.topic_id or known.topic_id, -1, known.commits + 1
 
     def _kind(self, known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> StepKind | None:
         """What a commit is that is not plain progress, None for one that is."""
@@ -214,20 +232,16 @@ class CommitHistory(Struct):
 _NO_GROUP = Group()
 
 
-def _is_another_topic(known: str | None, own: str | None) -> bool:
+def is_another_topic(known: str | None, own: str | None) -> bool:
     """Whether the topic was deleted and created again under its name."""
     return known is not None and own is not None and known != own
 
 
-def _committer(commit: CommitRecord, known: _Offset | None, group: Group) -> Committer:
-    producer = (None, None) if commit.producer_id == NO_PRODUCER_ID else (commit.producer_id, commit.producer_epoch)
-    if known is not None and (known.changes, known.by.producer_id, known.by.producer_epoch) == (
-        group.changes,
-        *producer,
-    ):
-        return known.by
+def _committer(commit: CommitRecord, group: Group) -> Committer:
     by = group.committer(commit.key[1], commit.topic_id, commit.key[2])
-    return by if producer[0] is None else replace(by, producer_id=producer[0], producer_epoch=producer[1])
+    if commit.producer_id == NO_PRODUCER_ID:
+        return by
+    return replace(by, producer_id=commit.producer_id, producer_epoch=commit.producer_epoch)
 
 
 def _step(known: _Offset, commit: CommitRecord, by: Committer, kind: StepKind, disturbed_ms: int) -> None:

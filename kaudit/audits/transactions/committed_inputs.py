@@ -12,6 +12,7 @@ from itertools import islice
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaudit.audits.coordinator.commit_history import is_another_topic
 from kaudit.audits.coordinator.group_log import (
     CommitKey,
     CommitRecord,
@@ -85,11 +86,14 @@ class _Place(Struct):
 
     def restart(self, commit: CommitRecord) -> None:
         """Begin again: what is processed from here on is meant to be."""
-        self.position, self.record, self.producer = commit.committed, commit.offset, -1
-        self.own.clear()
-        self.ranges.clear()
-        self.aborted.clear()
-        self.jumped, self.twice, self.covered = None, -1, 0
+        self.position = commit.committed
+        self.record = commit.offset
+        self.producer = -1
+        if self.own or self.aborted or self.jumped is not None:  # most groups commit outside transactions
+            self.own.clear()
+            self.ranges.clear()
+            self.aborted.clear()
+            self.jumped, self.twice, self.covered = None, -1, 0
 
 
 class _Group(Struct):
@@ -104,16 +108,18 @@ class _Group(Struct):
     times: "deque[int]" = field(default_factory=lambda: deque(maxlen=_MOST_RANGES))
     plain: int = 0
     """Commits outside, with members, before the first one in a transaction."""
-    read: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    read: dict[CommitKey, tuple[int, int]] = field(default_factory=dict)
     """The first and the last offset that they commit, of a few partitions."""
 
     def take_plain(self, commit: CommitRecord) -> None:
         """Take a commit outside, with members, before the first one in a transaction."""
         assert commit.committed is not None
         self.plain += 1
-        where = commit.key[1:]
-        if where in self.read or len(self.read) < _MOST_READ:
-            self.read[where] = self.read.get(where, (commit.committed, 0))[0], commit.committed
+        known = self.read.get(commit.key)
+        if known is not None:
+            self.read[commit.key] = known[0], commit.committed
+        elif len(self.read) < _MOST_READ:
+            self.read[commit.key] = commit.committed, commit.committed
         if not self.times or self.times[-1] + _TOGETHER_MS < commit.timestamp:
             self.times.append(commit.timestamp)
 
@@ -136,6 +142,7 @@ class CommittedInputs(Struct):
     _found: GroupInputs = field(default_factory=GroupInputs)
     _places: dict[CommitKey, _Place] = field(default_factory=dict)
     _groups: dict[str, _Group] = field(default_factory=dict)
+    _waiting: dict[str, _Group] = field(default_factory=dict)
     _open: dict[int, _Open] = field(default_factory=dict)
     _newest: "deque[InputTransaction]" = field(default_factory=deque)
     _has_gap: bool = False
@@ -177,26 +184,27 @@ class CommittedInputs(Struct):
         if commit.committed is None:
             place.restart(commit)
             return
-        # the producer was told that its transaction is committed before the markers are written
-        before = place.position if place.pending is None else place.pending
         if not has_members:  # a reset, or a consumer that no group assigns its partitions
             place.restart(commit)
             return
-        is_transactional = bool(group.in_transactions) or place.pending is not None
-        if (
-            is_transactional and not group.outside + group.waiting
-        ):  # what came before its first transaction is another matter
+        is_transactional = group.in_transactions > 0 or place.pending is not None
+        if is_transactional and not group.outside + group.waiting:
+            # what came before its first transaction is another matter
             group.topics.clear()
             group.first = -1, -1
         group.topics[commit.key[1]] = None
         group.newest = commit.offset, commit.timestamp
         if group.first[0] < 0:
             group.first = group.newest
-        if is_transactional:
-            group.waiting += 1
-        else:
+        if not is_transactional:
             group.take_plain(commit)
-        if not is_transactional or before is None:
+            place.restart(commit)
+            return
+        group.waiting += 1
+        self._waiting[commit.key[0]] = group
+        # the producer was told that its transaction is committed before the markers are written
+        before = place.position if place.pending is None else place.pending
+        if before is None:
             place.restart(commit)
             return
         if commit.committed > before:
@@ -345,7 +353,7 @@ class CommittedInputs(Struct):
         for name, group in self._groups.items():
             if not group.in_transactions and len(group.times) > 1:
                 places = group.first[0], group.newest[0]
-                read = [(*where, *ends) for where, ends in group.read.items()]
+                read = [(topic, partition, *ends) for (_, topic, partition), ends in group.read.items()]
                 yield CommitTimes(name, sorted(group.topics), group.plain, list(group.times), *places, read)
 
     def _group(self, name: str) -> _Group:
@@ -368,7 +376,7 @@ class CommittedInputs(Struct):
         place = self._places.get(commit.key)
         if place is None and len(self._places) >= _MOST_KEYS:
             return None
-        if place is None or (None not in {place.topic_id, commit.topic_id} and place.topic_id != commit.topic_id):
+        if place is None or is_another_topic(place.topic_id, commit.topic_id):
             place = self._places[commit.key] = _Place()
         place.topic_id = commit.topic_id or place.topic_id
         return place
@@ -379,8 +387,9 @@ class CommittedInputs(Struct):
         self._has_gap = True
         self._places.clear()
         self._open.clear()
-        for group in self._groups.values():
+        for group in self._waiting.values():
             group.waiting = 0
+        self._waiting.clear()
 
     def _list(self, transaction: InputTransaction) -> None:
         if not self.listed:

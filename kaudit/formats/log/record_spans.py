@@ -66,9 +66,8 @@ def record_spans(batches: Sequence[Buffer], limit: int = DEFAULT_LIMIT) -> tuple
         starts[number], base = base, base + len(parts[-1])
         stops[number] = base
     data = b"".join(parts)
-    octets = np.frombuffer(data + _PADDING, dtype=np.uint8)
-    numbers, begins, ends = _bounds(data, octets, starts, stops, counts)
-    return _without_bad(_decoded(data, octets, begins, ends, numbers, headers), counts < 0)
+    numbers, begins, ends = _bounds(data, starts, stops, counts)
+    return _without_bad(_decoded(data, begins, ends, numbers, headers[numbers]), counts < 0)
 
 
 def _are_whole(headers: Headers, sizes: _Places) -> NDArray[np.bool_]:
@@ -82,25 +81,24 @@ def _are_whole(headers: Headers, sizes: _Places) -> NDArray[np.bool_]:
     return whole
 
 
-def _bounds(
-    data: bytes, octets: NDArray[np.uint8], starts: _Places, stops: _Places, counts: _Places
-) -> tuple[_Places, _Places, _Places]:
+def _bounds(data: bytes, starts: _Places, stops: _Places, counts: _Places) -> tuple[_Places, _Places, _Places]:
     """Return each record's batch, where its fields begin, after its length, and where they end; bad batches get the count -1."""
     alone = np.flatnonzero(counts == 1)
-    length, begins = _varints(octets, starts[alone], _INT32_BYTES)
+    length, begins = _varints(_octets(data), starts[alone], _INT32_BYTES)
     fit = (begins > starts[alone]) & (length >= 0) & (begins + length == stops[alone])
     counts[alone[~fit]] = -1
-    numbers, places, ends = [alone[fit]], begins[fit].tolist(), stops[alone[fit]].tolist()
+    places, ends = begins[fit].tolist(), stops[alone[fit]].tolist()
+    several: list[int] = []
     for number in np.flatnonzero((counts != 1) & (counts >= 0)).tolist():
         try:
             found = _places(data, int(starts[number]), int(stops[number]), int(counts[number]))
         except WireError:
             counts[number] = -1
             continue
-        numbers.append(np.full(len(found[0]), number))
+        several.append(number)
         places += found[0]
         ends += found[1]
-    batches = np.concatenate(numbers)
+    batches = np.concatenate((alone[fit], np.repeat(several, counts[several]).astype(np.int64)))
     order = np.argsort(batches, kind="stable")
     return batches[order], np.array(places, dtype=np.int64)[order], np.array(ends, dtype=np.int64)[order]
 
@@ -134,10 +132,13 @@ def _places(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], lis
     return found, ends
 
 
-def _decoded(
-    data: bytes, octets: NDArray[np.uint8], starts: _Places, ends: _Places, batches: _Places, headers: Headers
-) -> RecordSpans:
-    own = headers[batches]
+def _octets(data: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(data + _PADDING, dtype=np.uint8)
+
+
+def _decoded(data: bytes, starts: _Places, ends: _Places, batches: _Places, own: Headers) -> RecordSpans:
+    """Return the records between these places; `own` is the header of the batch of each."""
+    octets = _octets(data)
     appended = own["attributes"] & LOG_APPEND_TIME_FLAG != 0
     time, at = _varints(octets, starts + 1, _INT64_BYTES)
     offset, keys = _varints(octets, at, _INT32_BYTES)
