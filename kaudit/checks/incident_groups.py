@@ -122,24 +122,25 @@ def marked_with(findings: Sequence[Finding], incidents: PartitionIncidents, acro
 
 
 def partition_incidents(findings: Sequence[Finding]) -> PartitionIncidents:
-    """Group the findings of one topic partition."""
+    """Group the findings of one topic partition, which are in the order of Finding.sort_key."""
     places = {id(finding): index for index, finding in enumerate(findings)}
     leads = _Leads(len(findings))
     reached: dict[tuple[int, int, int, int], None] = {}
     by_code = grouped((finding.code, finding) for finding in findings)
     for number, rule in enumerate(RULES):
-        chosen = (
-            findings if rule is REPLICAS else [finding for code in parts_of(rule, by_code) for finding in by_code[code]]
-        )
+        parts = parts_of(rule, by_code)
+        chosen = findings if rule is REPLICAS else [finding for code in parts for finding in by_code[code]]
         first: dict[Hashable, int] = {}
-        for finding, subject in subjects_of(rule, chosen) if chosen else ():
+        for finding, subject in rule.subjects(chosen, parts) if chosen else ():
             index = places[id(finding)]
             if isinstance(subject, Near):
                 reached[index, _number(number, subject.key), subject.at_ms, subject.span_ms] = None
                 continue
             if rule.across and subject not in first:
                 reached[index, _number(number, subject), 0, 0] = None
-            leads.join(index, first.setdefault(subject, index))
+            lead = first.setdefault(subject, index)
+            if lead != index:
+                leads.join(index, lead)
     return _grouped(findings, leads, reached)
 
 
@@ -152,10 +153,9 @@ def _grouped(
     groups: dict[int, Group] = {}
     if len(numbers) < len(findings) or reached:
         wanted = {group for group, size in sizes.items() if size > 1} | {group_of[index] for index, *_ in reached}
-        ordered = sorted(
-            (index for index in range(len(findings)) if group_of[index] in wanted),
-            key=lambda index: _order(findings[index]),
-        )
+        ordered = [index for index, group in enumerate(group_of) if group in wanted]
+        if len({finding.replica for finding in findings}) > 1:
+            ordered.sort(key=lambda index: _order(findings[index]))
         for rank, index in enumerate(ordered):
             group = group_of[index]
             if group not in groups:

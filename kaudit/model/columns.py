@@ -6,6 +6,7 @@ computed when it is first read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -64,6 +65,14 @@ class Columns:
             for name, column in self._columns.items()
         }
         return _Typed(self.dtype, len(chosen), taken)
+
+    def where(self, rows: NDArray[np.bool_]) -> "Columns":
+        """Return the rows of a mask; a column is taken when it is first read, so all columns stay in memory until then."""
+        chosen = np.flatnonzero(rows)
+        return Columns(self.dtype, len(chosen), {name: partial(self._taken, name, chosen) for name in self._columns})
+
+    def _taken(self, name: str, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        return self._column(name).take(chosen)
 
     def _column(self, name: str) -> NDArray[Any]:
         column = self._columns[name]

@@ -5,7 +5,7 @@ becomes `NAME_count` and `NAME`, of which the first `NAME_count` entries count.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from inspect import Parameter, signature
 from itertools import starmap
 from operator import attrgetter
@@ -83,11 +83,12 @@ def _loaded(field: _Field, rows: NDArray[Any]) -> list[Any]:
     values: list[Any] = rows[field.name].tolist()
     if field.row is None:
         return values
+    made = partial(tuple.__new__, field.row)
     if field.at_most:
         counts = rows[f"{field.name}_count"].tolist()
-        return [tuple(starmap(field.row, some[:count])) for some, count in zip(values, counts, strict=True)]
+        return [tuple(map(made, some[:count])) for some, count in zip(values, counts, strict=True)]
     given = rows[f"has_{field.name}"].tolist()
-    return [field.row(*value) if has else None for value, has in zip(values, given, strict=True)]
+    return [made(value) if has else None for value, has in zip(values, given, strict=True)]
 
 
 @cache

@@ -1,6 +1,7 @@
 """The total cost of several findings, without counting anything twice."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from kaudit.model.finding import Finding
 from kaudit.model.grouping import grouped
@@ -60,9 +61,9 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
     logs = [[finding.impact for finding in log] for log in _grouped(findings, _replica)]
     lossy = [finding for finding in findings if finding.impact.is_lossy]
     copied = [finding for finding in findings if finding.impact.records_duplicated is not None]
-    least, most = _in_partition(lossy, _lost)
+    least, most = _in_partition(lossy, _lost_by, _lost)
     again = _delivered_again(impacts)
-    copied_at_least, copied_at_most = _in_partition(copied, lambda same: _greatest(map(_copied, same)))
+    copied_at_least, copied_at_most = _in_partition(copied, _copied, lambda same: _greatest(map(_copied, same)))
     return Impact(
         records_lost_at_least=least if lossy else None,
         records_lost_at_most=most if lossy else None,
@@ -71,11 +72,9 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
         records_delivered_again=again[0],
         records_delivered_again_at_most=again[1],
         records_skipped_at_most=_sum(impact.records_skipped_at_most for impact in impacts),
-        records_failed_but_written=_on_one_replica(logs, lambda impact: impact.records_failed_but_written),
-        records_failed_but_written_at_most=_on_one_replica(
-            logs, lambda impact: impact.records_failed_but_written_at_most
-        ),
-        records_failed_not_written=_on_one_replica(logs, lambda impact: impact.records_failed_not_written),
+        records_failed_but_written=_on_one_replica(logs, "records_failed_but_written"),
+        records_failed_but_written_at_most=_on_one_replica(logs, "records_failed_but_written_at_most"),
+        records_failed_not_written=_on_one_replica(logs, "records_failed_not_written"),
         commits_went_back=_sum(impact.commits_went_back for impact in impacts),
         offsets_invisible=_most(impact.offsets_invisible for impact in impacts),
         last_stable_offset=_least(impact.last_stable_offset for impact in impacts),
@@ -87,30 +86,36 @@ def _of_partition(findings: Sequence[Finding]) -> Impact:
     )
 
 
-def _on_one_replica(logs: Sequence[Sequence[Impact]], count: Callable[[Impact], int | None]) -> int | None:
+def _on_one_replica(logs: Sequence[Sequence[Impact]], name: str) -> int | None:
     """Add up what findings about one replica count; of several replicas, which have the same records, the most."""
-    return _most(_sum(map(count, log)) for log in logs)
+    return _most(_sum(map(attrgetter(name), log)) for log in logs)
 
 
 def _delivered_again(impacts: Iterable[Impact]) -> tuple[int | None, int | None]:
     """Add up what consumers were given again: at least (None: no impact says), and at most (None: of one it is not known)."""
-    bounds = [(each.records_delivered_again, each.records_delivered_again_at_most) for each in impacts]
+    bounds = map(attrgetter("records_delivered_again", "records_delivered_again_at_most"), impacts)
     known = [each for each in bounds if each != (None, None)]
     return _sum(least for least, _ in known), None if None in (most := [each for _, each in known]) else _sum(most)
 
 
-def _in_partition(findings: Sequence[Finding], in_log: Callable[[Sequence[Finding]], _Bounds]) -> _Bounds:
+def _in_partition(
+    findings: Sequence[Finding], alone: Callable[[Finding], _Bounds], in_log: Callable[[Sequence[Finding]], _Bounds]
+) -> _Bounds:
     """Add up what findings about a partition cost; replicas that say so of the same offsets share it.
 
-    `in_log` bounds it for findings about overlapping offsets of one replica.
+    `alone` bounds it for one finding, `in_log` for findings about overlapping offsets of one replica.
     """
 
     def of(same: Sequence[Finding]) -> _Bounds:
         if len(same) == 1:
-            return in_log(same)
+            return alone(same[0])
         return _greatest(_added(list(map(in_log, _overlapping(log)))) for log in _grouped(same, _replica))
 
     return _added(list(map(of, _overlapping(findings))))
+
+
+def _lost_by(finding: Finding) -> _Bounds:
+    return finding.impact.records_lost_at_least or 0, finding.impact.records_lost_at_most
 
 
 def _copied(finding: Finding) -> _Bounds:
@@ -122,8 +127,6 @@ def _lost(cluster: Sequence[Finding]) -> _Bounds:
 
     Sequences of two producers are different records. Missing offsets may have held those records, or others.
     """
-    if len(cluster) == 1:
-        return _lost_once(cluster)
     producers: list[_Bounds] = []
     offsets: _Bounds = 0, 0
     for group in _grouped(cluster, _producer):
@@ -149,10 +152,8 @@ def _lost_of_changes(findings: Sequence[Finding]) -> _Bounds:
 
 def _lost_once(findings: Sequence[Finding]) -> _Bounds:
     """Bound the loss of findings that may be about the same records: of one producer, or of one range of offsets."""
-    if len(findings) == 1:
-        return findings[0].impact.records_lost_at_least or 0, findings[0].impact.records_lost_at_most
-    least = max(finding.impact.records_lost_at_least or 0 for finding in findings)
-    claimed = [finding.impact.records_lost_at_most for finding in findings]
+    at_least, claimed = zip(*map(_lost_by, findings), strict=True)
+    least = max(at_least)
     if None in claimed or findings[0].producer_id is not None:
         return least, None if None in claimed else _most(claimed)
     most = _sum(claimed)
@@ -177,15 +178,14 @@ def _length(first: int, last: int) -> int:
 
 def _overlapping(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
     """Yield the findings in groups whose offsets touch no other group's; one without an offset is a group of its own."""
-    placed = sorted((finding for finding in findings if finding.offset is not None), key=_range)
+    placed = [(*_range(finding), number) for number, finding in enumerate(findings) if finding.offset is not None]
     cluster: list[Finding] = []
     end = -1
-    for finding in placed:
-        first, last = _range(finding)
+    for first, last, number in sorted(placed):
         if cluster and first > end:
             yield cluster
             cluster = []
-        cluster.append(finding)
+        cluster.append(findings[number])
         end = max(end, last)
     if cluster:
         yield cluster

@@ -131,7 +131,7 @@ class Policy(Struct, frozen=True):
         return decided if self.known is None else mark_known(decided, self.known.baseline, self.today)
 
     def _by_rules(self, findings: Sequence[Finding]) -> list[Finding]:
-        decided = [self.severities.apply(finding) for finding in findings]
+        decided = [*map(self.severities.apply, findings)] if self.severities.levels else [*findings]
         for rule in self.topics:
             decided = [rule.apply(finding) for finding in decided]
         return decided

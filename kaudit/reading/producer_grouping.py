@@ -192,7 +192,9 @@ class Merged(Struct, frozen=True, dict=True):
     def where(self, rows: NDArray[np.bool_]) -> "Merged":
         """Return the rows of a mask."""
         runs, markers = rows.take(self.run_rows), rows.take(self.marker_rows)
-        return _merged(self.runs[runs], self.markers[markers], self.is_run.compress(rows), self.ids.compress(rows))
+        return _merged(
+            self.runs.where(runs), self.markers.where(markers), self.is_run.compress(rows), self.ids.compress(rows)
+        )
 
     def parts(self, size: int) -> Iterator[tuple["Merged", slice]]:
         """Cut into parts of whole producers, of about `size` places, each with the slice of `starts` that it is."""

@@ -1,7 +1,8 @@
 """The findings that a report lists: --select and --ignore, and limits on their number."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 from msgspec import Struct
@@ -92,22 +93,22 @@ class Selection(Struct, frozen=True):
 
 def count(findings: Sequence[Finding | UnlistedFindings]) -> dict[str, int]:
     """Count findings by severity; every severity is there, also at 0."""
-    counts = {severity.value: 0 for severity in (Severity.ERROR, Severity.WARNING, Severity.NOTE)}
-    for finding in findings:
-        counts[finding.severity.value] += _number(finding)
-    return counts
+    return _counted(findings, "severity", (Severity.ERROR, Severity.WARNING, Severity.NOTE))
 
 
 def count_statuses(findings: Sequence[Finding | UnlistedFindings]) -> dict[str, int]:
     """Count findings by status; every status is there, also at 0."""
-    counts = {status.value: 0 for status in Status}
-    for finding in findings:
-        counts[finding.status.value] += _number(finding)
-    return counts
+    return _counted(findings, "status", Status)
 
 
-def _number(counted: Finding | UnlistedFindings) -> int:
-    return counted.count if isinstance(counted, UnlistedFindings) else 1
+def _counted(
+    findings: Sequence[Finding | UnlistedFindings], name: str, kinds: Iterable[Severity | Status]
+) -> dict[str, int]:
+    counts = Counter(map(attrgetter(name), findings))
+    for more in findings:
+        if isinstance(more, UnlistedFindings):
+            counts[getattr(more, name)] += more.count - 1
+    return {kind.value: counts[kind] for kind in kinds}
 
 
 def _longest(prefixes: Sequence[str], code: str) -> int | None:

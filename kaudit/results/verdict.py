@@ -80,11 +80,12 @@ def made_verdict(result: ScanResult) -> Verdict:
     held = [
         finding for finding in new if finding.severity is Severity.NOTE and finding.evidence.coordinator is not None
     ]
-    worst_first = sorted([*serious, *held], key=lambda finding: finding.severity, reverse=True)
+    worst_first = sorted([*serious, *held], key=lambda finding: finding.severity.rank, reverse=True)
     cautions = list(dict.fromkeys([*_given(worst_first), *_recoveries(worst_first)]))
-    groups = members(serious)
-    first = _first(groups, cautions)
-    found = _found_text(all_serious, len(groups) if len(groups) < len(serious) else 0)
+    alone = sum(finding.incident is None for finding in serious)
+    incidents = alone + len({finding.incident for finding in serious} - {None})
+    first = _first(serious, cautions)
+    found = _found_text(all_serious, incidents if incidents < len(serious) else 0)
     costs = [_costs_text(list(impacts.values()), lost, doubled, most) for most in (_NAMED, 1)]
     return Verdict(
         lines=_fitted(
@@ -92,7 +93,7 @@ def made_verdict(result: ScanResult) -> Verdict:
             list(_blocked_line(blocked, serious)),
             list(_advice_line(first, cautions)),
         ),
-        severity=max((each.severity for each in all_serious), default=None),
+        severity=max({each.severity for each in all_serious}, default=None),
         records_lost=_bounds(lost),
         records_duplicated=_bounds(doubled),
         blocked=blocked[:_BLOCKED_LISTED],
@@ -360,11 +361,12 @@ def _recoveries(findings: Iterable[Finding]) -> Iterator[Caution]:
             yield Caution(Act.RESTART, f"replica {finding.replica}", f"recovery cuts off {lost} of {finding.place}")
 
 
-def _first(incidents: Iterable[Sequence[Finding]], cautions: Sequence[Caution]) -> str | None:
+def _first(findings: Sequence[Finding], cautions: Sequence[Caution]) -> str | None:
     """Return what to do first: save what an act would destroy, otherwise the first command of the costliest incident."""
     saving = _saving(cautions)
-    commands = (command for group in incidents for command in _harmless(group[0].next))
-    return saving if saving is not None else next(commands, None)
+    if saving is not None:
+        return saving
+    return next((command for group in members(findings) for command in _harmless(group[0].next)), None)
 
 
 def _saving(cautions: Sequence[Caution]) -> str | None:
