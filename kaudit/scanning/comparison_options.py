@@ -104,7 +104,7 @@ class LedgerOptions(RecordOptions, frozen=True):
         Sequence[str],
         Option(
             "translate-group",
-            "Write where this group of the source goes on in the target into --offsets-file. Repeatable.",
+            "Write to --offsets-file where this group continues in the target. Repeatable.",
             "GROUP",
         ),
     ] = ()

@@ -165,6 +165,8 @@ def _emptied(context: Context, marker: EmptyMarker, severity: Severity, snapshot
             kind="empty-marker",
             markers=marker.count,
         ),
-        explanations=(Explanation("the cleaner kept the batch for its producer's sake", innocent=True),),
+        explanations=(
+            Explanation("the log cleaner left the empty batch: it has its producer's last sequence", innocent=True),
+        ),
         following=(context.timeline_command(marker.producer_id),),
     )

@@ -350,7 +350,7 @@ def commits_never_decided(context: Context, evidence: Evidence) -> Iterator[Find
             producer_epoch=found.producer_epoch,
             evidence=_PendingEvidence(
                 rule="offsets that a transaction commits count from its marker on (KIP-447, OffsetMetadataManager)",
-                broker="answers whoever asks for them with UNSTABLE_OFFSET_COMMIT: consumers of Kafka Streams and those with "
+                broker="answers OffsetFetch with UNSTABLE_OFFSET_COMMIT: consumers of Kafka Streams and those with "
                 "isolation.level=read_committed wait",
                 group_ids=groups,
                 first_timestamp=found.timestamp,

@@ -47,14 +47,11 @@ def share_records_archived(context: Context, evidence: Evidence) -> Iterator[Fin
     for found in evidence.of(SharePartition):
         if not found.archived:
             continue
-        causes = [
-            f"{counted(number, 'record')} {what}"
-            for number, what in ((found.rejected, "it rejected"), (found.exhausted, "it got too often"))
-            if number
-        ]
+        numbers = ((found.rejected, "rejected"), (found.exhausted, "delivered too often"))
+        causes = [f"{number:,} {what}" for number, what in numbers if number]
         yield share_records_archived.finding(
             context,
-            f"share group {found.group} never gets again {listed(causes)} of {_place(found)}: {_ranges(found.archived)}",
+            f"records of {_place(found)} are archived for share group {found.group}: {listed(causes)}; {_ranges(found.archived)}",
             confidence=Confidence.LIKELY,
             offset=found.first_record,
             last_offset=found.last_record,

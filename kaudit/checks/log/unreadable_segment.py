@@ -12,7 +12,7 @@ from kaudit.model.severity import Severity
 from kaudit.source.layout import Unreadable
 
 _CAUSES = (
-    Explanation("whoever runs kaudit may not read the file", innocent=True),
+    Explanation("the user who runs kaudit may not read the file", innocent=True),
     Explanation("the disk or the store that holds it fails"),
 )
 

@@ -35,9 +35,9 @@ def groups(  # noqa: PLR0913 - its groups of options
     compared: Compared,
     display: DisplayOptions,
 ) -> int:
-    """List consumer groups: members, generation, committed offsets, the lag behind the logs given, and what was not plain progress.
+    """List consumer groups: members, generation, committed offsets, the lag behind the logs given, and steps that were not plain progress.
 
-    All of it is read from __consumer_offsets. A scan reports as findings what of it is a fault (KA900 to KA903).
+    All of it is read from __consumer_offsets. A scan reports its faults as findings (KA900 to KA903).
     """
     return on_demand("group_list", "run_groups")(
         replace(compared, paths=inputs_of(paths, compared)), group, output, engine, display

@@ -112,5 +112,5 @@ def inspect(
     *,
     options: InspectOptions,
 ) -> int:
-    """Decode batches, records and side files into rows. Damage is shown, and reading goes on after it."""
+    """Decode batches, records and side files into rows. Damage is shown, and the rest is read."""
     return on_demand("inspection", "run_inspect")(paths, options)

@@ -62,6 +62,6 @@ app = typer.Typer()
 def watch(context: typer.Context, paths: Paths, *, options: WatchOptions) -> int:
     """Follow broker logs and report findings as they happen, until interrupted. Only what is appended is read.
 
-    Findings that later records may still explain are held back: see docs/watch.md.
+    Findings that later records may still explain are reported later: see docs/watch.md.
     """
     return on_demand("watching", "run_watch")(settings_of(context), paths, options)
