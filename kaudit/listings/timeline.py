@@ -4,9 +4,10 @@ The missing offsets that a producer's timeline lists; the producer's own rows bo
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise, starmap
-from operator import attrgetter, itemgetter
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,25 +16,24 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.audits.log_events.timeline_entries import MAX_SHARED, TimelineEvents
-from kaudit.listings.merged_runs import MergedRun, merged_runs
+from kaudit.listings.history_columns import (
+    AT_ONCE,
+    MARKER,
+    NONE,
+    RUN,
+    TYPES,
+    Histories,
+    HistoryRow,
+    history_rows,
+    rows_of,
+)
+from kaudit.listings.merged_runs import merged_runs
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
-from kaudit.model.log_rows import EndTxnMarker
 from kaudit.model.result import TimelineResult
-from kaudit.model.timeline import (
-    OUTCOMES,
-    EndState,
-    Entry,
-    EntryTransaction,
-    EventEntry,
-    FindingEntry,
-    MarkerEntry,
-    MissingEntry,
-    RunEntry,
-    Timeline,
-)
+from kaudit.model.timeline import Entry, EventEntry, FindingEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.producer_grouping import with_records
@@ -42,6 +42,55 @@ from kaudit.scanning.audit import Audit
 LISTED = 10
 """After one run or marker starts, at most this many ranges of a cause have their own entries; the rest is one entry."""
 _FIRST_OFFSET = attrgetter("first_offset")
+
+
+_LAST = 2**63 - 1
+_EVENTS, _MISSING, _BATCHES, _FINDINGS = range(4)
+_RANKS = {EventEntry: _EVENTS, MissingEntry: _MISSING, FindingEntry: _FINDINGS}
+"""Of entries at one offset the lower comes first."""
+_CODES = {
+    ABORT_MARKER: TYPES.index("ABORT"),
+    COMMIT_MARKER: TYPES.index("COMMIT"),
+    UNREPORTED_CONTROL: TYPES.index(None),
+}
+
+
+class _Grouped(Struct, frozen=True):
+    """Rows of producers one after the other; those of producer i begin at `bounds[i]` and end at `bounds[i + 1]`."""
+
+    rows: Columns
+    bounds: NDArray[np.int64]
+
+    @classmethod
+    def by(cls, producer_ids: NDArray[np.int64], rows: Columns) -> "_Grouped":
+        """Group rows by producer id; both ascend."""
+        return cls(rows, np.append(np.searchsorted(rows["producer_id"], producer_ids), len(rows)))
+
+    def part(self, first: int, stop: int) -> "_Grouped":
+        """Return the rows of these producers."""
+        start = self.bounds[first]
+        return _Grouped(self.rows[start : self.bounds[stop]], self.bounds[first : stop + 1] - start)
+
+    def of(self, producer: int) -> Columns:
+        """Return the rows of one producer."""
+        return self.rows[self.bounds[producer] : self.bounds[producer + 1]]
+
+    @property
+    def owners(self) -> NDArray[np.intp]:
+        """The number of each row's producer."""
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+
+    def first(self, name: str, default: int) -> NDArray[np.int64]:
+        """Return this column of each producer's first row, `default` where it has none."""
+        return self._at(self.bounds[:-1], name, default)
+
+    def last(self, name: str, default: int) -> NDArray[np.int64]:
+        """Return this column of each producer's last row, `default` where it has none."""
+        return self._at(self.bounds[1:] - 1, name, default)
+
+    def _at(self, rows: NDArray[np.int64], name: str, default: int) -> NDArray[np.int64]:
+        column = np.append(self.rows[name].astype(np.int64), default)
+        return column[np.where(np.diff(self.bounds) > 0, rows, -1)]
 
 
 class MissingEntries:
@@ -55,9 +104,15 @@ class MissingEntries:
         for gap in sorted(partition.missing, key=_FIRST_OFFSET):
             by_cause.setdefault(gap.cause, []).append(gap)
         self._by_cause = [(gaps, [0, *accumulate(gap.count for gap in gaps)]) for gaps in by_cause.values()]
+        self._begins = np.array(sorted(gap.first_offset for gap in partition.missing), dtype=np.int64)
 
-    def __bool__(self) -> bool:
-        return self._start > 0 or bool(self._by_cause)
+    def owners(self, runs: "_Grouped", markers: "_Grouped") -> NDArray[np.bool_]:
+        """Return which producers have any (shape (producers,))."""
+        first = np.minimum(runs.first("first_offset", _LAST), markers.first("offset", _LAST))
+        last = np.maximum(runs.last("last_offset", 0), markers.last("offset", 0))
+        within = np.searchsorted(self._begins, last, side="right") > np.searchsorted(self._begins, first)
+        late: NDArray[np.bool_] = within | ((runs.first("first_sequence", 0) > 0) & (self._start > 0))
+        return late
 
     def of_producer(self, runs: Columns, markers: Columns) -> Iterator[MissingEntry]:
         """Yield the missing offsets within a producer's span, and those before the log if its first sequence is not 0.
@@ -82,27 +137,6 @@ class MissingEntries:
                     yield MissingEntry(rest.first_offset, last, before[stop] - before[listed], rest.cause)
 
 
-_LAST = 2**63
-_EVENTS, _MISSING, _BATCHES, _FINDINGS = range(4)
-_RANKS = {
-    EventEntry: _EVENTS,
-    MissingEntry: _MISSING,
-    RunEntry: _BATCHES,
-    MarkerEntry: _BATCHES,
-    FindingEntry: _FINDINGS,
-}
-"""Of entries at one offset the lower comes first."""
-_run_fields = itemgetter(*map(MergedRun._fields.index, RunEntry.__struct_fields__[:-1]))
-"""Returns the fields that an entry has from a merged run."""
-_IS_TRANSACTIONAL = MergedRun._fields.index("is_transactional")
-_MARKERS = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT", UNREPORTED_CONTROL: None}
-
-_FEW = 64
-"""Up to this many entries take less memory as objects than the sources that would make them on demand."""
-_AT_A_TIME = 256
-"""Entries made together: each column of the rows is accessed once for all of them."""
-
-
 def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
     """Build one timeline a producer id and partition replica, from the rows kept while reading, in the audit's order."""
     scan = audit.result()
@@ -123,33 +157,36 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
             bare = replace(
                 partition, observations=(), suspects=(), shared=(), damages=()
             )  # findings have been made of these
-            parts.append(_Part(bare, rows, own, events))
-    return TimelineResult(scan, _Timelines(parts, names))
+            parts.append(_Part(bare, rows, own, events, names))
+    return TimelineResult(scan, _Timelines(parts))
 
 
 class _Part(NamedTuple):
-    """The arguments of `partition_timelines` for a partition replica."""
+    """The arguments of `partition_histories` for a partition replica."""
 
     partition: PartitionAudit
     rows: KeptRows
     findings: Sequence[Finding]
     events: TimelineEvents | None
+    names: Mapping[int, str]
 
 
 class _Timelines(Sequence[Timeline]):
     """The timelines of all partitions, each made whenever it is read: those of many ids would not fit into memory."""
 
-    def __init__(self, parts: Sequence[_Part], names: Mapping[int, str]) -> None:
+    def __init__(self, parts: Sequence[_Part]) -> None:
         self._parts = parts
-        self._names = names
         self._length = sum(len(producer_ids_of(part.rows)) for part in parts)
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[Timeline]:
-        made = chain.from_iterable(starmap(partition_timelines, self._parts))
-        return (_named(timeline, self._names) for timeline in made)
+        return chain.from_iterable(made.timelines() for made in self.histories())
+
+    def histories(self) -> Iterator[Histories]:
+        """Yield them as columns."""
+        return chain.from_iterable(starmap(partition_histories, self._parts))
 
     def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - one or some, as of a list
         return list(self)[index]
@@ -173,8 +210,6 @@ def _named(timeline: Timeline, names: Mapping[int, str]) -> Timeline:
 
 
 def _is_transactional(entries: Sequence[Entry]) -> bool:
-    if isinstance(entries, _TimelineEntries):
-        return entries.is_transactional
     return any(
         isinstance(entry, MarkerEntry) or (isinstance(entry, RunEntry) and entry.is_transactional) for entry in entries
     )
@@ -192,44 +227,70 @@ def partition_timelines(
     partition: PartitionAudit, rows: KeptRows, findings: Sequence[Finding], events: TimelineEvents | None = None
 ) -> Iterator[Timeline]:
     """Yield one timeline a producer id; `findings` are this partition replica's, `events` what logs say of it."""
+    return chain.from_iterable(made.timelines() for made in partition_histories(partition, rows, findings, events))
+
+
+def partition_histories(
+    partition: PartitionAudit,
+    rows: KeptRows,
+    findings: Sequence[Finding],
+    events: TimelineEvents | None = None,
+    names: Mapping[int, str] = MappingProxyType({}),
+) -> Iterator[Histories]:
+    """Yield the histories of all producer ids, some thousand rows at a time; `names`: transactional ids, over those of findings."""
     if not rows.runs:
         return
-    by_producer = _by_producer(findings)
     runs, markers = in_order(rows)
     ids = producer_ids_of(rows)
+    grouped = _Grouped.by(ids, runs), _Grouped.by(ids, markers)
     opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
-    missing = MissingEntries(partition)
-    tuples = _RowTuples(runs), _RowTuples(markers)
-    for producer_id, of_runs, of_markers in zip(ids.tolist(), _slices(runs, ids), _slices(markers, ids), strict=True):
-        own = by_producer.get(producer_id, [])
-        # cut only where they are needed: a million ids have a run or two each
-        gaps = list(missing.of_producer(runs[of_runs], markers[of_markers])) if missing else []
-        entries: Sequence[Entry]
-        if (
-            events is None
-            and of_runs.stop - of_runs.start + of_markers.stop - of_markers.start + len(gaps) + len(own) > _FEW
-        ):
-            own_runs, own_markers = runs[of_runs], markers[of_markers]
-            entries = _made_when_asked_for(own_runs, own_markers, gaps, own)
-            newest = own_runs[-1:].tolist(), with_records(own_markers)[-1:].tolist()
-        else:
-            newest = tuples[0].tuples(of_runs), tuples[1].tuples(of_markers)
-            batches: list[RunEntry | MarkerEntry] = [*map(_run, newest[0]), *map(_marker, newest[1])]
-            shown: list[Entry] = [*batches, *gaps, *map(_finding, own)]
-            if events is not None:
-                batches.sort(key=_offset_of)
-                shown += events.entries(producer_id, batches, shared=len(ids) <= MAX_SHARED)
-            # runs come by offset
-            entries = shown if len(shown) == len(newest[0]) else sorted(shown, key=_offset_of)
-        yield Timeline(
+    beside = _Beside(MissingEntries(partition), _by_producer(findings), events, names, shared=len(ids) <= MAX_SHARED)
+    chunk = (grouped[0].bounds[1:] + grouped[1].bounds[1:]) // AT_ONCE
+    for first, stop in pairwise([0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(ids)] if len(ids) else []):
+        own, (own_runs, own_markers) = ids[first:stop], (rows.part(first, stop) for rows in grouped)
+        owners, others, named = beside.of(own, own_runs, own_markers)
+        ordered, by_row = _in_order_of_offsets(own_runs, own_markers, owners, others)
+        yield Histories(
             topic=partition.directory.topic,
             partition=partition.directory.partition,
             replica=partition.directory.replica,
-            producer_id=producer_id,
-            transactional_id=_transactional_id(own) if own else None,
-            entries=entries,
-            state=_state(*newest, opened.get(producer_id)),
+            producer_ids=own,
+            starts=own_runs.bounds + own_markers.bounds + np.searchsorted(owners, np.arange(len(own) + 1)),
+            rows=ordered,
+            others=by_row,
+            states=_states(own_runs, own_markers, _chosen(opened, own)),
+            names=named,
         )
+
+
+class _Beside(Struct, frozen=True):
+    """What stands in histories beside runs and markers; `shared`: also events of logs that concern the whole partition."""
+
+    missing: MissingEntries
+    findings: Mapping[int | None, Sequence[Finding]]
+    events: TimelineEvents | None
+    names: Mapping[int, str]
+    shared: bool
+
+    def of(
+        self, ids: NDArray[np.int64], runs: _Grouped, markers: _Grouped
+    ) -> tuple[list[int], list[Entry], dict[int, str]]:
+        """Return the producer of each entry, an index into `ids`, the entries, and the transactional ids of these producers."""
+        found_ids = [number for number in self.findings if number is not None]
+        concerned = self.missing.owners(runs, markers) | np.isin(ids, found_ids) | (self.events is not None)
+        named = {number: self.names[number] for number in ids.tolist() if number in self.names} if self.names else {}
+        owners: list[int] = []
+        entries: list[Entry] = []
+        for owner in np.flatnonzero(concerned).tolist():
+            producer_id, its_runs, its_markers = int(ids[owner]), runs.of(owner), markers.of(owner)
+            found = self.findings.get(producer_id, ())
+            if (name := _transactional_id(found)) is not None:
+                named.setdefault(producer_id, name)
+            entries += [*self.missing.of_producer(its_runs, its_markers), *map(_finding, found)]
+            if self.events is not None:
+                entries += self.events.entries(producer_id, _batches(its_runs, its_markers), shared=self.shared)
+            owners += [owner] * (len(entries) - len(owners))
+        return owners, entries, named
 
 
 def _by_producer(findings: Sequence[Finding]) -> dict[int | None, list[Finding]]:
@@ -239,24 +300,12 @@ def _by_producer(findings: Sequence[Finding]) -> dict[int | None, list[Finding]]
     return grouped
 
 
-def _made_when_asked_for(
-    runs: Columns, markers: Columns, missing: list[MissingEntry], findings: list[Finding]
-) -> "_TimelineEntries":
-    """Return the entries of one producer id."""
-    sources = [
-        _EntrySource(_run, runs, runs["first_offset"], _BATCHES),
-        _EntrySource(_marker, markers, markers["offset"], _BATCHES),
-        _EntrySource(_itself, missing, [gap.first_offset for gap in missing], _MISSING),
-        _EntrySource(_finding, findings, [finding.offset for finding in findings], _FINDINGS),
-    ]
-    is_transactional = len(markers) > 0 or bool(runs["is_transactional"].any())
-    return _TimelineEntries(sources, is_transactional=is_transactional)
-
-
 def producer_ids_of(rows: KeptRows) -> NDArray[np.int64]:
     """Return the producer ids of a partition's rows, ascending: each has a timeline."""
     columns = [kept["producer_id"] for kept in (*rows.runs, *rows.markers)]
-    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *columns]))
+    ids: NDArray[np.int64] = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *columns]))
+    begins: NDArray[np.bool_] = np.append(True, ids[1:] != ids[:-1])[: len(ids)]
+    return ids[begins]  # np.unique takes ten times as long
 
 
 def in_order(rows: KeptRows) -> tuple[Columns, Columns]:
@@ -267,40 +316,68 @@ def in_order(rows: KeptRows) -> tuple[Columns, Columns]:
     return merged_runs(runs, markers), markers
 
 
-def _slices(rows: Columns, producer_ids: NDArray[np.int64]) -> Iterator[slice]:
-    """Yield where each producer id's rows are; both ascend."""
-    firsts = np.searchsorted(rows["producer_id"], producer_ids)
-    stops = np.searchsorted(rows["producer_id"], producer_ids, side="right")
-    return map(slice, firsts.tolist(), stops.tolist())
+def _run_rows(runs: Columns) -> Columns:
+    names = HistoryRow._fields[1:-2]  # but for those of a marker
+    return history_rows(len(runs), kind=RUN, **{name: runs[name] for name in names})
 
 
-def _itself(entry: MissingEntry) -> MissingEntry:
-    return entry
-
-
-def _run(row: Sequence[Any]) -> RunEntry:
-    transaction = None
-    if row[_IS_TRANSACTIONAL]:
-        run = MergedRun._make(row)
-        transaction = EntryTransaction(run.transaction_first_offset, OUTCOMES[run.transaction_outcome])
-    values: list[Any] = [*_run_fields(row), transaction]
-    return RunEntry(*values)
-
-
-def _marker(row: Sequence[Any]) -> MarkerEntry:
-    marker = EndTxnMarker._make(row)
-    coordinator_epoch = None if marker.type == UNREPORTED_CONTROL else marker.coordinator_epoch
-    kind = _MARKERS.get(marker.type, "CLEANED")
-    return MarkerEntry(marker.offset, marker.producer_epoch, coordinator_epoch, kind, marker.timestamp)
+def _marker_rows(markers: Columns) -> Columns:
+    kind = np.full(len(markers), TYPES.index("CLEANED"))
+    for code, index in _CODES.items():
+        kind[markers["type"] == code] = index
+    epochs = np.where(markers["type"] == UNREPORTED_CONTROL, NONE, markers["coordinator_epoch"])
+    at, time = markers["offset"], markers["timestamp"]
+    return history_rows(
+        len(markers),
+        kind=MARKER,
+        first_offset=at,
+        last_offset=at,
+        min_timestamp=time,
+        max_timestamp=time,
+        type=kind,
+        producer_epoch=markers["producer_epoch"],
+        coordinator_epoch=epochs,
+    )
 
 
 def _finding(finding: Finding) -> FindingEntry:
     return FindingEntry(finding.offset, finding.fingerprint, finding.code, finding.severity.value, finding.message)
 
 
-def _offset_of(entry: Entry) -> tuple[int, int, int]:
-    unplaced, at = (_LAST, entry.timestamp or 0) if isinstance(entry, EventEntry) else (-1, 0)
-    return unplaced if entry.first_offset is None else entry.first_offset, _RANKS[type(entry)], at
+def _batches(runs: Columns, markers: Columns) -> list[Any]:
+    """Return the runs and markers of one producer id, by offset."""
+    own_runs, own_markers = (_Grouped(rows, np.array([0, len(rows)])) for rows in (runs, markers))
+    rows, _ = _in_order_of_offsets(own_runs, own_markers, (), ())
+    none = np.empty(0, dtype=np.int64)
+    return Histories("", 0, "", none, none, rows, {}, {}, {}).entries(0, len(rows))
+
+
+def _in_order_of_offsets(
+    runs: _Grouped, markers: _Grouped, owners: Sequence[int], others: Sequence[Entry]
+) -> tuple[Columns, dict[int, Entry]]:
+    """Return the rows of all entries, producer by producer, and the others by row; `owners` are the others' producers.
+
+    Entries at no offset come first, but events of logs last.
+    """
+    rows = joined([_run_rows(runs.rows), _marker_rows(markers.rows), rows_of(others)])
+    if len(rows) == len(runs.rows):
+        return rows, {}
+    batches = len(rows) - len(others)
+    whose = np.concatenate([runs.owners, markers.owners, np.array(owners, dtype=np.intp)])
+    offsets, ranks, times = (
+        rows["first_offset"].copy(),
+        np.full(len(rows), _BATCHES),
+        np.zeros(len(rows), dtype=np.int64),
+    )
+    for at, entry in enumerate(others, batches):
+        ranks[at] = _RANKS[type(entry)]
+        if isinstance(entry, EventEntry):
+            times[at] = entry.timestamp or 0
+            if entry.offset is None:
+                offsets[at] = _LAST
+    order = np.lexsort((times, ranks, offsets, whose))
+    places = np.argsort(order)[batches:]
+    return rows[order], dict(zip(places.tolist(), others, strict=True))
 
 
 def _transactional_id(findings: Sequence[Finding]) -> str | None:
@@ -308,114 +385,26 @@ def _transactional_id(findings: Sequence[Finding]) -> str | None:
     return next((name for name in names if name is not None), None)
 
 
-def _state(runs: Sequence[Sequence[Any]], markers: Sequence[Sequence[Any]], open_since: int | None) -> EndState:
-    """Return the state a broker would have after this log, from the producer's newest run and marker.
+def _chosen(numbers: Mapping[int, int], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of each id, NONE for those without."""
+    return np.array([numbers.get(each, NONE) for each in ids.tolist()]) if numbers else np.full(len(ids), NONE)
+
+
+def _states(runs: _Grouped, markers: _Grouped, open_since: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """Return the states a broker would have after this log, from each producer's newest run and marker.
 
     Markers that compaction emptied do not count.
     """
-    run = MergedRun._make(runs[-1]) if runs else None
-    marker = next((marker for marker in map(EndTxnMarker._make, reversed(markers)) if marker.record_count > 0), None)
-    last_offset = None if run is None else run.last_offset
-    epoch = own_epoch = None if run is None else run.producer_epoch
-    if marker is not None and (last_offset is None or marker.offset > last_offset):
-        epoch = marker.producer_epoch
-    same = run is not None and epoch == own_epoch
-    timestamps = [] if run is None else [run.last_max_timestamp]
-    if marker is not None:
-        timestamps.append(marker.timestamp)
-    return EndState(
-        producer_epoch=epoch,
-        last_sequence=run.last_sequence if same and run is not None else None,
-        last_offset=last_offset if same else None,
-        last_timestamp=max(timestamps, default=None),
-        coordinator_epoch=None if marker is None else marker.coordinator_epoch,
-        current_txn_start_offset=open_since,
-    )
-
-
-class _RowTuples:
-    """Rows as tuples of their fields, made in groups: accessing every column costs as much as ten rows."""
-
-    def __init__(self, rows: Columns) -> None:
-        self._rows = rows
-        self._first = 0
-        self._made: list[tuple[Any, ...]] = []
-
-    def tuples(self, wanted: slice) -> list[tuple[Any, ...]]:
-        """Return these rows; calls must ask for ascending rows."""
-        first, stop = wanted.start, wanted.stop
-        if first < stop and stop > self._first + len(self._made):
-            self._first = first
-            self._made = self._rows[first : max(stop, first + _AT_A_TIME)].tolist()
-        return self._made[first - self._first : stop - self._first] if first < stop else []
-
-
-class _EntrySource(Struct, frozen=True):
-    """Entries of one kind: the items they are made of, and their offsets (shape (n,)), None for those at no offset.
-
-    `make` takes one item; an item of Columns is the tuple of its fields. Of entries at one offset a lower `rank` comes first.
-    """
-
-    make: Callable[[Any], Entry]
-    items: Columns | Sequence[Any]
-    offsets: Sequence[int | None] | NDArray[np.int64]
-    rank: int
-
-    def made(self) -> list[Entry]:
-        """Return all of them."""
-        return list(map(self.make, self.items.tolist() if isinstance(self.items, Columns) else self.items))
-
-    def chosen(self, numbers: NDArray[np.int32]) -> "_EntrySource":
-        """Return those of these numbers."""
-        items = self.items[numbers] if isinstance(self.items, Columns) else [self.items[at] for at in numbers.tolist()]
-        return replace(self, items=items, offsets=())
-
-
-class _TimelineEntries(Sequence[Entry]):
-    """Entries of several sources by offset, then by rank; those at no offset come before all others."""
-
-    def __init__(self, sources: Sequence[_EntrySource], *, is_transactional: bool) -> None:
-        self._sources = sources
-        self.is_transactional = is_transactional
-        counts = [len(source.items) for source in sources]
-        offsets = np.concatenate([np.empty(0, dtype=np.int64), *(_offsets(source.offsets) for source in sources)])
-        ranks = np.repeat(np.array([source.rank for source in sources], dtype=np.int8), counts)
-        order = np.lexsort((ranks, offsets))
-        self._source = np.repeat(np.arange(len(sources), dtype=np.int8), counts)[order]
-        starts = np.repeat(np.cumsum(counts) - counts, counts)
-        self._item = (np.arange(len(order)) - starts)[order].astype(np.int32)
-
-    def __reduce__(self) -> tuple[type[list[Entry]], tuple[list[Entry]]]:
-        return list, (list(self),)
-
-    def __len__(self) -> int:
-        return len(self._item)
-
-    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - one or some, as of a list
-        if isinstance(index, slice):
-            return self._made(np.arange(len(self))[index])
-        return self._made(np.arange(len(self))[index : index + 1 or None])[0]
-
-    def __iter__(self) -> Iterator[Entry]:
-        for first in range(0, len(self), _AT_A_TIME):
-            yield from self[first : first + _AT_A_TIME]
-
-    def _made(self, chosen: NDArray[np.intp]) -> list[Entry]:
-        entries: dict[int, Entry] = {}
-        of_sources = self._source[chosen]
-        for number, source in enumerate(self._sources):
-            places = np.flatnonzero(of_sources == number)
-            made = source.chosen(self._item[chosen[places]]).made() if len(places) else ()
-            entries.update(zip(places.tolist(), made, strict=True))
-        return [entries[place] for place in range(len(chosen))]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as a list
-
-
-def _offsets(offsets: Sequence[int | None] | NDArray[np.int64]) -> NDArray[np.int64]:
-    if isinstance(offsets, np.ndarray):
-        return offsets
-    return np.array([-1 if offset is None else offset for offset in offsets], dtype=np.int64)
+    full = np.append(0, np.cumsum(markers.rows["record_count"] > 0))
+    markers = _Grouped(with_records(markers.rows), full[markers.bounds])
+    last_offset, own_epoch = runs.last("last_offset", NONE), runs.last("producer_epoch", NONE)
+    epoch = np.where(markers.last("offset", NONE) > last_offset, markers.last("producer_epoch", NONE), own_epoch)
+    same = epoch == own_epoch
+    return {
+        "producer_epoch": epoch,
+        "last_sequence": np.where(same, runs.last("last_sequence", NONE), NONE),
+        "last_offset": np.where(same, last_offset, NONE),
+        "last_timestamp": np.maximum(runs.last("last_max_timestamp", NONE), markers.last("timestamp", NONE)),
+        "coordinator_epoch": markers.last("coordinator_epoch", NONE),
+        "current_txn_start_offset": open_since,
+    }

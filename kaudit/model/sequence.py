@@ -36,10 +36,11 @@ def subtract(sequence: int, delta: int) -> int:
     return (sequence - delta) % _MODULUS
 
 
-def distance(first: int, second: int) -> int:
+def distance(first: N, second: N) -> N:
     """Shortest signed number of steps from `first` to `second` on the circle, -2^30..2^30-1."""
-    steps = (second - first) % _MODULUS
-    return steps - _MODULUS if steps >= _MODULUS // 2 else steps
+    half = _MODULUS // 2
+    steps: N = (second - first + half) % _MODULUS - half
+    return steps
 
 
 class SequenceRange(NamedTuple):

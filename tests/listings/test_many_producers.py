@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kaudit.engines.local import timeline
 from kaudit.engines.progress import SilentProgress
+from kaudit.listings import history_columns
 from kaudit.listings import timeline as timelines
 from kaudit.listings.timeline import LISTED
 from kaudit.model.damage import MissingCause
@@ -39,13 +40,13 @@ def looked_at(monkeypatch):
             seen.extend(found if isinstance(key, slice) else [found])
             return found
 
-    original = timelines.partition_timelines
+    original = timelines.partition_histories
 
     def counting(partition, *arguments):
         own = replace(partition, opened=Counted(partition.opened), missing=Counted(partition.missing))
         return original(own, *arguments)
 
-    monkeypatch.setattr(timelines, "partition_timelines", counting)
+    monkeypatch.setattr(timelines, "partition_histories", counting)
     return seen
 
 
@@ -133,9 +134,9 @@ def test_entries_made_when_they_are_asked_for_are_those_made_at_once(tmp_path, m
         log.skip(number % 3)
     log.write(tmp_path / "t-0")
     options = ScanOptions([str(tmp_path)], jobs=1)
-    (asked_for,) = timeline(options, SilentProgress()).timelines
-    monkeypatch.setattr(timelines, "_FEW", 10_000)
     (at_once,) = timeline(options, SilentProgress()).timelines
+    monkeypatch.setattr(history_columns, "AT_ONCE", 64)
+    (asked_for,) = timeline(options, SilentProgress()).timelines
     made, entries = at_once.entries, asked_for.entries
     assert isinstance(made, list)
     assert not isinstance(entries, list)

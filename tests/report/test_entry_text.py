@@ -2,23 +2,26 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from kaudit.listings.history_columns import NONE, histories_of
 from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.damage import MissingCause
 from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.finding import KnownBug
 from kaudit.model.producer_listing import ProducerState
-from kaudit.model.timeline import EntryTransaction, EventEntry, MissingEntry
+from kaudit.model.timeline import EndState, EntryTransaction, EventEntry, MissingEntry, Timeline
 from kaudit.report.console import Console
 from kaudit.report.text.finding_block import bugs_of, known_bug_text, with_known_bugs
 from kaudit.report.text.formatting import blocks_of, expired_text, partition_text
+from kaudit.report.text.history_cells import cells_of, event
 from kaudit.report.text.incident_block import extent_text
 from kaudit.report.text.log_events import event_text, log_section, refused_text, shortened
 from kaudit.report.text.markdown import code, prose
-from kaudit.report.text.timeline import describe, detail, event, offsets, sequences
+from kaudit.report.text.text_rows import text_of_rows
 from kaudit.results.incidents import AffectedPartition, Incident
 from kaudit.results.incidents import describe as incident_of
 from tests.scan_results import BLOCKS, MORNING, marker, old_duplicate, place, producer, run
@@ -38,6 +41,22 @@ def missing(first=1, last=2, offsets=2, cause=MissingCause.UNKNOWN):
     return MissingEntry(first, last, offsets, cause)
 
 
+def cells(entry):
+    timeline = Timeline("orders", 0, "", 1, None, [entry], EndState(*[None] * 6))
+    (made,) = (cells for histories in histories_of([timeline]) for cells in cells_of(histories))
+    return made
+
+
+def detail(entry, *before):
+    """The details of an entry after these epochs, the producer's and the leader's."""
+    epochs = [np.array([NONE if epoch is None else epoch]) for epoch in before or (None, None)]
+    return text_of_rows(1, cells(entry).details(*epochs))
+
+
+def describe(entry):
+    return text_of_rows(1, cells(entry).descriptions())
+
+
 @pytest.mark.parametrize(("entry", "text"), [
     (run(0, 1, 0, 1, 0), "data"), (run(0, 1, 0, 1, 0, is_transactional=True), "txn data"), (marker(5, "commit", 0), "COMMIT"),
     (marker(5, None, 0), "MARKER"), (missing(), "missing"), (logged(), "retry"),
@@ -45,7 +64,7 @@ def missing(first=1, last=2, offsets=2, cause=MissingCause.UNKNOWN):
     *((logged(name), f"refused: {name}") for name in sorted(REFUSALS)),
 ])  # fmt: skip
 def test_kinds_of_entries(entry, text):
-    assert event(entry) == text
+    assert event(entry) == text_of_rows(1, cells(entry).columns()[1]) == text
     assert (isinstance(entry, EventEntry) and entry.is_refusal) is text.startswith("refused")
 
 
@@ -55,7 +74,8 @@ def test_kinds_of_entries(entry, text):
     (logged(), "-", "-"),
 ])  # fmt: skip
 def test_offsets_and_sequences(entry, shown, numbers):
-    assert (offsets(entry), sequences(entry)) == (shown, numbers)
+    columns = cells(entry).columns()
+    assert (text_of_rows(1, columns[0]), text_of_rows(1, columns[3])) == (shown, numbers)
 
 
 FIRST = None, None

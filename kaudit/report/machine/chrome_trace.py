@@ -21,7 +21,7 @@ from kaudit.report.console import visible
 from kaudit.report.lanes import with_epochs
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import timestamp_of
-from kaudit.report.text.timeline import event
+from kaudit.report.text.history_cells import event
 
 
 class Slice(Struct):

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
+from kaudit.listings.history_columns import histories_of
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult, Relation
 from kaudit.model.result import NotAudited, ScanResult, TimelineResult
-from kaudit.model.timeline import FindingEntry
 from kaudit.report.console import visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import (
@@ -21,7 +23,8 @@ from kaudit.report.text.formatting import (
     span,
     timestamp_text,
 )
-from kaudit.report.text.timeline import describe
+from kaudit.report.text.history_cells import cells_of
+from kaudit.report.text.text_rows import number, text_of_rows, texts, where, without
 
 
 def render_scan(result: ScanResult, options: RenderOptions) -> str:
@@ -42,19 +45,19 @@ def _text(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def render_timeline(result: TimelineResult, options: RenderOptions) -> str:
-    """Return one line per entry of every timeline."""
+def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
+    """Yield one line per entry of every timeline."""
     by_fingerprint = {finding.fingerprint: finding for finding in result.scan.findings}
-    lines = []
-    for timeline in result.timelines:
-        place = visible(f"{timeline.topic}-{timeline.partition}")
-        for entry in timeline.entries:
-            if not isinstance(entry, FindingEntry):
-                lines.append(f"{place}: producer {timeline.producer_id}: {describe(entry)}")
-            elif (finding := by_fingerprint.get(entry.fingerprint)) is not None:
-                lines.append(finding_line(finding, options))
-    lines += [_not_audited(item) for item in result.scan.not_audited]
-    return _text(lines)
+    for histories in histories_of(result.timelines):
+        owners = np.repeat(histories.producer_ids, np.diff(histories.starts))
+        place = visible(f"{histories.topic}-{histories.partition}").encode()
+        for cells in cells_of(histories):
+            ids = number(owners[cells.first : cells.stop])
+            entries = [place, b": producer ", *ids, b": ", *cells.descriptions(), b"\n"]
+            found = [by_fingerprint.get(entry.fingerprint) for entry in cells.findings]
+            lines = texts("" if finding is None else f"{finding_line(finding, options)}\n" for finding in found)
+            yield text_of_rows(len(cells.rows), [*without(~cells.listed, entries), *where(~cells.listed, [lines])])
+    yield _text([_not_audited(item) for item in result.scan.not_audited])
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:

@@ -1,36 +1,20 @@
 """`kaudit timeline --output-format table`: a picture of each partition, a block per producer id in offset order."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from kaudit.model.batch_fields import NO_TIMESTAMP
+import numpy as np
+
+from kaudit.listings.history_columns import NONE, OTHER, RUN, Histories, histories_of
 from kaudit.model.finding import Finding
-from kaudit.model.json_record import rfc3339
 from kaudit.model.result import TimelineResult
-from kaudit.model.sequence import distance
-from kaudit.model.timeline import (
-    EndState,
-    Entry,
-    EventEntry,
-    FindingEntry,
-    MarkerEntry,
-    MissingEntry,
-    RunEntry,
-    Timeline,
-)
+from kaudit.model.timeline import FindingEntry, Timeline
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
-from kaudit.report.text.formatting import (
-    date_and_clock,
-    duration,
-    headline_lines,
-    partition_of,
-    plural,
-    producer_of,
-    span,
-)
+from kaudit.report.text.formatting import headline_lines, partition_of, producer_of, span
+from kaudit.report.text.history_cells import HistoryCells, Numbers, cells_of, dates_of, days_of, in_calendar
 from kaudit.report.text.not_checked import closing_sections, text_pieces, verdict_section
+from kaudit.report.text.text_rows import Mask, Piece, number, spaces, text_of_rows, texts, where, without
 from kaudit.report.text.timeline_lanes import lane_lines
 from kaudit.results.scope import extent
 
@@ -45,6 +29,10 @@ _STYLES = {
 """Events, and beginnings of details, in their colours."""
 _GAP = "  "
 _INDENT = "  "
+_END = "  end state: "
+_MARKS = b"\1", b"\2", b"\3", b"\4"
+"""Begin titles, faint lines, rows and end states that are for a terminal."""
+_COLUMN = b"\5"
 
 
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
@@ -58,26 +46,26 @@ def _sections(result: TimelineResult, options: RenderOptions) -> Iterator[Sequen
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
     yield verdict_section(result.scan, console)
     listed: set[str] = set()
-    empty = True
-    for _, of_replica in groupby(result.timelines, key=lambda one: (one.topic, one.partition, one.replica)):
-        empty = False
-        yield from _replica(of_replica, by_fingerprint, listed, console)
-    if empty:
+    if not result.timelines:
         yield [f"no producer ids {extent(result.scan)}"]
+    if console.width is None:
+        yield from _blocks_of(result.timelines, by_fingerprint, listed, console)
+    else:  # the diagram needs a width, and all timelines of a partition replica
+        for _, of_replica in groupby(result.timelines, key=lambda one: (one.topic, one.partition, one.replica)):
+            timelines = list(of_replica)
+            yield lane_lines(timelines, by_fingerprint, console)
+            yield from _blocks_of(timelines, by_fingerprint, listed, console)
     yield _others([finding for finding in shown if finding.fingerprint not in listed], console)
     yield from closing_sections(result.scan, options)
 
 
-def _replica(
-    timelines: Iterable[Timeline], findings: Mapping[str, Finding], listed: set[str], console: Console
+def _blocks_of(
+    timelines: Sequence[Timeline], findings: Mapping[str, Finding], listed: set[str], console: Console
 ) -> Iterator[Sequence[str]]:
-    """Yield the diagram and the blocks of a partition replica, and add the fingerprints of their findings to `listed`."""
-    if console.width is not None:  # the diagram needs all of them, and a width
-        timelines = list(timelines)
-        yield lane_lines(timelines, findings, console)
-    for timeline in timelines:
-        listed.update(entry.fingerprint for entry in timeline.entries if isinstance(entry, FindingEntry))
-        yield _block(timeline, findings, console)
+    """Yield the blocks of producer ids, and add the fingerprints of their findings to `listed`."""
+    for part in histories_of(timelines):
+        listed.update(entry.fingerprint for entry in part.others.values() if isinstance(entry, FindingEntry))
+        yield _blocks(part, findings, console)
 
 
 def _others(others: Sequence[Finding], console: Console) -> list[str]:
@@ -91,58 +79,161 @@ def _others(others: Sequence[Finding], console: Console) -> list[str]:
     return lines
 
 
-def _block(timeline: Timeline, findings: Mapping[str, Finding], console: Console) -> list[str]:
-    name = visible(f"{timeline.topic}-{timeline.partition}")
-    title = [f"{name}  producer {timeline.producer_id}"]
-    if timeline.transactional_id is not None:
-        title.append(f"transactional id {visible(timeline.transactional_id)}")
-    if timeline.replica:
-        title.append(f"replica {visible(timeline.replica)}")
-    rows = [_cells(entry) for entry in timeline.entries]
-    widths = tuple([max(map(len, column)) for column in zip(_HEADINGS, *rows)])  # noqa: B905 - the date has no column
-    lines = [console.paint(line, Style.STRONG) for line in _folded(title, console.width)]
-    lines.append(console.paint((_row_form(widths) % _HEADINGS).rstrip(), Style.FAINT))
-    day = ""
-    epoch = leader_epoch = None
-    for entry, cells in zip(timeline.entries, rows, strict=True):
-        if isinstance(entry, FindingEntry):
-            finding = findings.get(entry.fingerprint)
-            if finding is not None:
-                lines += headline_lines(finding, console, lead=_INDENT, indent=_INDENT * 3)
-            continue
-        date = cells[-1]
-        if date and date != day:
-            lines.append(console.paint(f"{_INDENT}{date}", Style.FAINT))
-            day = date
-        lines += _row(cells, widths, detail(entry, epoch, leader_epoch), console)
-        if isinstance(entry, RunEntry | MarkerEntry):
-            epoch = entry.producer_epoch
-        if isinstance(entry, RunEntry):
-            leader_epoch = entry.last_leader_epoch
-    return lines + console.wrap(_state(timeline.state), lead=f"{_INDENT}end state: ")
+def _blocks(histories: Histories, findings: Mapping[str, Finding], console: Console) -> list[str]:
+    """Return the blocks of all producer ids, with a blank line between."""
+    parts = cells_of(histories)
+    lengths = np.concatenate([cells.lengths for cells in parts], axis=1)
+    widths = np.maximum.reduceat(lengths, histories.starts[:-1], axis=1)
+    widths = np.maximum(widths, np.array([len(heading) for heading in _HEADINGS])[:, np.newaxis])
+    block = _Block(histories, widths, findings, console)
+    text = "".join(map(block.text, parts)).removesuffix("\n\n")
+    return [text] if console.width is None and not console.color else _for_terminal(text, console)
 
 
-def _cells(entry: Entry) -> tuple[str, ...]:
-    """Return what stands in the columns, and last the date."""
-    if isinstance(entry, FindingEntry):
-        return ("",) * (len(_HEADINGS) + 1)
-    epoch = None if isinstance(entry, MissingEntry) else entry.producer_epoch
-    date, clock = date_and_clock(entry.first_timestamp)
-    return offsets(entry), event(entry), "-" if epoch is None else str(epoch), sequences(entry), clock, date
+class _Block:
+    """Makes the text of rows of histories. `widths` of the columns (shape (5, ids)).
+
+    For a terminal the lines begin with marks of what they are, and a mark stands between columns (`_for_terminal`).
+    """
+
+    def __init__(
+        self, histories: Histories, widths: Numbers, findings: Mapping[str, Finding], console: Console
+    ) -> None:
+        self._histories, self._widths, self._findings, self._console = histories, widths, findings, console
+        marked = console.color or console.width is not None
+        self._title, self._faint, self._row, self._state = _MARKS if marked else (b"",) * len(_MARKS)
+        self._gap = _COLUMN if marked else _GAP.encode()
+        rows = histories.rows
+        owners = np.repeat(np.arange(len(histories.producer_ids)), np.diff(histories.starts))
+        self._owners = owners
+        is_run, is_batch = rows["kind"] == RUN, rows["kind"] != OTHER
+        self._epochs = _before(rows["producer_epoch"], is_batch, owners)
+        self._leader_epochs = _before(rows["last_leader_epoch"], is_run, owners)
+        times = rows["min_timestamp"]
+        dated = in_calendar(times)
+        days = days_of(times)
+        self._new_day = dated & (_before(days, dated, owners) != days)
+
+    def text(self, cells: HistoryCells) -> str:
+        """Return the text of these rows."""
+        here = slice(cells.first, cells.stop)
+        owners, epochs, new_day = self._owners[here], self._epochs[here], self._new_day[here]
+        first, last = self._edges(cells)
+        widths = self._widths[:, owners]
+        columns = cells.columns()
+        gaps = widths - cells.lengths
+        row: list[Piece] = [self._row, _INDENT.encode()]
+        for column, padding in zip(columns[:-1], gaps, strict=False):
+            row += [*column, spaces(padding), self._gap]
+        has_details = cells.has_details(epochs)
+        row += [*columns[-1], *where(has_details, [spaces(gaps[-1][has_details]), self._gap])]
+        row += [*cells.details(epochs, self._leader_epochs[here]), b"\n"]
+        pieces = [
+            *where(first, self._head(owners[first])),
+            *where(new_day, [self._faint, _INDENT.encode(), dates_of(cells.times[new_day]), b"\n"]),
+            *without(~cells.listed, row),
+            *where(~cells.listed, [self._found(cells)]),
+            *where(last, self._end(owners[last])),
+        ]
+        return text_of_rows(cells.stop - cells.first, pieces)
+
+    def _edges(self, cells: HistoryCells) -> tuple[Mask, Mask]:
+        """Return which rows are the first and the last of their producer ids."""
+        rows = np.arange(cells.first, cells.stop)
+        starts = self._histories.starts
+        return np.isin(rows, starts[:-1]), np.isin(rows + 1, starts[1:])
+
+    def _head(self, owners: Numbers) -> list[Piece]:
+        """Return the title of each producer id, and the headings."""
+        histories, ids = self._histories, self._histories.producer_ids[owners]
+        titles: list[Piece] = [self._title, visible(f"{histories.topic}-{histories.partition}").encode()]
+        titles += [self._gap, b"producer ", *number(ids)]
+        if histories.names:
+            names = [histories.names.get(producer_id) for producer_id in ids.tolist()]
+            named = np.array([name is not None for name in names])
+            shown = texts(f"transactional id {visible(name)}" for name in names if name is not None)
+            titles += where(named, [self._gap, shown])
+        if histories.replica:
+            titles += [self._gap, f"replica {visible(histories.replica)}".encode()]
+        headings: list[Piece] = [b"\n", self._faint, _INDENT.encode()]
+        for heading, width in zip(_HEADINGS[:-1], self._widths[:, owners], strict=False):
+            headings += [heading.encode(), spaces(width - len(heading)), _GAP.encode()]
+        return [*titles, *headings, _HEADINGS[-1].encode(), b"\n"]
+
+    def _found(self, cells: HistoryCells) -> Piece:
+        """Return the lines of the findings among these rows."""
+        found = []
+        for entry in cells.findings:
+            finding = self._findings.get(entry.fingerprint)
+            lines = [] if finding is None else headline_lines(finding, self._console, lead=_INDENT, indent=_INDENT * 3)
+            found.append("".join(f"{line}\n" for line in lines))
+        return texts(found)
+
+    def _end(self, owners: Numbers) -> list[Piece]:
+        """Return what a broker would remember of each producer after its last entry."""
+        states = {name: column[owners] for name, column in self._histories.states.items()}
+        epoch, sequence, since = (
+            states[name] for name in ("producer_epoch", "last_sequence", "current_txn_start_offset")
+        )
+        remembered, is_open = ~_none(sequence), ~_none(since)
+        return [
+            self._state,
+            f"{_END}epoch ".encode(),
+            *where(epoch == NONE, [b"None"]),
+            *where(epoch != NONE, number(epoch[epoch != NONE])),
+            *where(remembered, [b", last sequence ", *number(sequence[remembered]), b" at offset "]),
+            *where(remembered, number(states["last_offset"][remembered])),
+            *where(~remembered, [b", no sequence remembered"]),
+            *where(is_open, [b", transaction open since offset ", *number(since[is_open])]),
+            *where(~is_open, [b", no open transaction"]),
+            b"\n\n",
+        ]
 
 
-@lru_cache(maxsize=256)
-def _row_form(widths: tuple[int, ...]) -> str:
-    """Return the columns of a line, to be filled: few widths differ between producers."""
-    return _INDENT + _GAP.join(f"%-{width}s" for width in widths)
+def _none(numbers: Numbers) -> Mask:
+    none: Mask = (numbers == NONE) | (numbers == -1)
+    return none
 
 
-def _row(cells: tuple[str, ...], widths: tuple[int, ...], detail: str, console: Console) -> list[str]:
-    text = _row_form(widths) % cells[:-1]
-    beside = detail and console.fits(len(text) + len(_GAP) + len(detail))
-    below = console.wrap(detail, lead=_INDENT + " " * (widths[0] + len(_GAP))) if detail and not beside else []
-    lines = [f"{text}{_GAP}{detail}" if beside else text.rstrip(), *below]
-    return [_highlighted(line, cells[1], console) for line in lines] if console.color else lines
+def _before(values: Numbers, rows_chosen: Mask, owners: Numbers) -> Numbers:
+    """Return the value of the chosen row before each row of the same owner, NONE without one."""
+    rows = np.arange(len(values))
+    latest = np.maximum.accumulate(np.where(rows_chosen, rows, -1))
+    before = np.append(-1, latest[:-1])
+    found = (before >= 0) & (owners[before] == owners)
+    return np.where(found, values[before], NONE)
+
+
+def _for_terminal(text: str, console: Console) -> list[str]:
+    """Colour and wrap the lines that begin with a mark."""
+    title, faint, row, state = (mark.decode() for mark in _MARKS)
+    lines: list[str] = []
+    for line in text.split("\n"):
+        kind, rest = line[:1], line[1:]
+        if kind == title:
+            folded = _folded(rest.split(_COLUMN.decode()), console.width)
+            lines += [console.paint(part, Style.STRONG) for part in folded]
+        elif kind == faint:
+            lines.append(console.paint(rest, Style.FAINT))
+        elif kind == row:
+            lines += _row(rest.split(_COLUMN.decode()), console)
+        elif kind == state:
+            lines += console.wrap(rest.removeprefix(_END), lead=_END)
+        else:
+            lines.append(line)
+    return lines
+
+
+def _row(cells: Sequence[str], console: Console) -> list[str]:
+    """Return the lines of a row: the columns, and details beside or below them."""
+    text, details = _GAP.join(cells[: len(_HEADINGS)]), cells[len(_HEADINGS) :]
+    lines = [text]
+    for detail in details:
+        if console.fits(len(text) + len(_GAP) + len(detail)):
+            lines = [f"{text}{_GAP}{detail}"]
+        else:
+            lines = [text.rstrip(), *console.wrap(detail, lead=" " * (len(cells[0]) + len(_GAP)))]
+    return [_highlighted(line, cells[1].rstrip(), console) for line in lines] if console.color else lines
 
 
 def _highlighted(line: str, event: str, console: Console) -> str:
@@ -162,107 +253,3 @@ def _folded(parts: Sequence[str], width: int | None) -> list[str]:
         else:
             lines.append(_INDENT * 2 + part)
     return lines
-
-
-def _state(state: EndState) -> str:
-    """Return what a broker would remember of this producer after the last entry."""
-    sequence, open_since = state.last_sequence, state.current_txn_start_offset
-    parts = [f"epoch {state.producer_epoch}"]
-    parts.append(
-        "no sequence remembered"
-        if sequence in (None, -1)
-        else f"last sequence {sequence} at offset {state.last_offset}"
-    )
-    parts.append("no open transaction" if open_since in (None, -1) else f"transaction open since offset {open_since}")
-    return ", ".join(parts)
-
-
-_SHORT_MS = 50
-"""The duration of a run is shown from here on."""
-
-
-def event(entry: Entry) -> str:
-    """Return the kind of event: data, txn data, COMMIT, missing, ..."""
-    match entry:
-        case RunEntry():
-            return "txn data" if entry.is_transactional else "data"
-        case MarkerEntry():
-            return visible((entry.type or "marker").upper())
-        case EventEntry():
-            return visible(f"refused: {entry.event}" if entry.is_refusal else entry.event)
-    return entry.kind
-
-
-def offsets(entry: Entry) -> str:
-    """Return the entry's offset or offsets."""
-    return span(entry.first_offset, entry.last_offset)
-
-
-def sequences(entry: Entry) -> str:
-    """Return the sequences of a run, or of the batch that an event is about; others have none."""
-    if isinstance(entry, RunEntry):
-        return span(entry.first_sequence, entry.last_sequence)
-    return span(entry.base_sequence, None) if isinstance(entry, EventEntry) else "-"
-
-
-def detail(entry: Entry, epoch: int | None = None, leader_epoch: int | None = None) -> str:
-    """Return further details of the entry; `epoch` and `leader_epoch` are those of the runs and markers before it, None for the first."""
-    return ", ".join(filter(None, _details(entry, epoch, leader_epoch)))
-
-
-def _details(entry: Entry, epoch: int | None, leader_epoch: int | None) -> Iterator[str]:
-    match entry:
-        case MissingEntry():
-            yield f"{plural(entry.offsets, 'offset')} not in the log: {entry.cause.value}"
-        case EventEntry():
-            yield visible(f"{entry.path.rpartition('/')[2]}:{entry.line}")
-            if entry.expected_sequence is not None:
-                yield f"the broker has {entry.expected_sequence}"
-            elif entry.expected_epoch is not None:
-                yield f"the broker has epoch {entry.expected_epoch}"
-            yield "" if entry.placed_by == "offset" else f"placed by {visible(entry.placed_by)}"
-        case MarkerEntry():
-            yield _fenced(entry.producer_epoch, epoch)
-            yield "" if entry.coordinator_epoch is None else f"coordinator epoch {entry.coordinator_epoch}"
-        case RunEntry():
-            yield _fenced(entry.producer_epoch, epoch)
-            if entry.transaction is not None:
-                outcome = visible(entry.transaction.outcome)
-                yield f"{outcome} since offset {entry.transaction.first_offset}" if outcome == "open" else outcome
-            yield from _amount(entry)
-            if entry.first_leader_epoch != entry.last_leader_epoch or leader_epoch not in (
-                None,
-                entry.first_leader_epoch,
-            ):
-                yield f"leader epoch {span(entry.first_leader_epoch, entry.last_leader_epoch)}"
-
-
-def _fenced(epoch: int, lower: int | None) -> str:
-    """Return which epoch a higher one fences, where it rises."""
-    return f"fences epoch {lower}" if lower is not None and epoch > lower else ""
-
-
-def _amount(run: RunEntry) -> Iterator[str]:
-    """Yield the number of batches, and of records where compaction removed some: the sequences show how many there were."""
-    first, last = run.min_timestamp, run.max_timestamp
-    shows = first != NO_TIMESTAMP and last >= first + _SHORT_MS
-    yield plural(run.batches, "batch", "batches") + (f" in {duration((last - first) / 1000)}" if shows else "")
-    written = distance(run.first_sequence, run.last_sequence) + 1
-    if run.records != written and written >= 1:
-        yield f"{run.records:,} of {written:,} records left"
-
-
-def describe(entry: Entry) -> str:
-    """Return the whole entry on one line, each value with its name."""
-    parts = [event(entry), f"offset {offsets(entry)}"]
-    if isinstance(entry, RunEntry | MarkerEntry | EventEntry):
-        parts.append(f"epoch {entry.producer_epoch}")
-    if isinstance(entry, RunEntry):
-        parts.append(f"sequence {sequences(entry)}")
-    if (first := _time(entry.first_timestamp)) is not None:
-        parts.append(span(first, _time(entry.last_timestamp)))
-    return ", ".join(filter(None, [*parts, detail(entry)]))
-
-
-def _time(milliseconds: int | None) -> str | None:
-    return None if milliseconds in (None, NO_TIMESTAMP) else rfc3339(milliseconds)
