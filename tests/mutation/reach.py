@@ -32,7 +32,7 @@ from coverage.numbits import numbits_to_nums, nums_to_numbits
 from tests.mutation.mutants import ROOT, python_files
 
 CACHE = ROOT / ".mutation"
-MARKS = "not cluster and not browser and not jvm"
+MARKS = "not cluster and not browser and not jvm and not release"
 """Tests that start programs of their own are too slow to try a mutant with, and what those run is not seen."""
 PYTEST = [
     "-n",
