@@ -78,7 +78,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Change kaudit and see tests fail.")
     parser.add_argument("what", nargs="*", metavar="ROOM|PATH", help=f"{', '.join(ROOMS)}; or files, or folders")
     parser.add_argument("--sample", type=int, default=40, metavar="N", help="mutants of each room or path (40)")
-    parser.add_argument("--seed", type=int, default=0, help="another number samples other mutants")
+    parser.add_argument("--seed", default="0", help="another text, such as a commit's hash, samples other mutants")
     parser.add_argument("--all", action="store_true", help="every mutant")
     parser.add_argument("--again", action="store_true", help="only what was not killed before, of these")
     parser.add_argument("--record", action="store_true", help="record anew which test reaches which line")

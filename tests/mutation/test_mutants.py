@@ -1,6 +1,7 @@
 """The mutants of a source, and what a trial of one says."""
 
 import ast
+import gc
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from tests.mutation import reach
 from tests.mutation.__main__ import Score, affordable, equivalent_mutants
 from tests.mutation.mutants import ROOT, Mutant, mutants_of
 from tests.mutation.reach import NotedLines, Reached, RecordedTest
-from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, MutantRunner, Result, Trial
+from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, MutantRunner, Result, Trial, functions_and_caches
 
 CONSTANTS = "kaudit/model/batch_fields.py"
 SOURCE = '''
@@ -48,6 +49,17 @@ def mutated() -> list[Mutant]:
 def applied(mutant: Mutant) -> str:
     source = SOURCE.encode()
     return (source[: mutant.start] + mutant.replacement.encode() + source[mutant.end :]).decode()
+
+
+def test_functions_that_were_frozen_are_found():
+    """tests/conftest.py freezes all that is imported by the collection: every mutant was undecided."""
+    gc.freeze()
+    try:
+        functions, _ = functions_and_caches()
+    finally:
+        gc.freeze()
+    code = mutants_of.__code__
+    assert functions[code.co_filename, code.co_firstlineno, code.co_qualname] == [mutants_of]
 
 
 def test_each_kind_of_mutant():

@@ -207,19 +207,14 @@ class _Server(_Failures):
         self._runner = runner
         self._trials = trials
         self._items: dict[str, pytest.Item] = {}
-        self._functions: dict[tuple[str, int, str], list[FunctionType]] = defaultdict(list)
+        self._functions: dict[_Place, list[FunctionType]] = {}
         self._caches: list[_lru_cache_wrapper[object]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
         self._import_all()
         gc.collect()
-        for thing in gc.get_objects():
-            if isinstance(thing, FunctionType):
-                code = thing.__code__
-                self._functions[code.co_filename, code.co_firstlineno, code.co_qualname].append(thing)
-            elif isinstance(thing, _lru_cache_wrapper) and thing.__module__.startswith("kaudit"):
-                self._caches.append(thing)
+        self._functions, self._caches = functions_and_caches()
         gc.freeze()
         self._runner.try_all(self._trials, self._run)
         return True
@@ -255,6 +250,27 @@ class _Server(_Failures):
             function.__code__ = code
         for cache in self._caches:
             cache.cache_clear()
+
+
+_Place = tuple[str, int, str]
+"""Where a function is: its file, its first line, its qualified name."""
+
+
+def functions_and_caches() -> tuple[dict[_Place, list[FunctionType]], list["_lru_cache_wrapper[object]"]]:
+    """All functions of this process by place, and the caches of kaudit's functions.
+
+    What is frozen is searched too, and is not any more: tests/conftest.py freezes what was imported by the collection.
+    """
+    gc.unfreeze()
+    functions: dict[_Place, list[FunctionType]] = defaultdict(list)
+    caches: list[_lru_cache_wrapper[object]] = []
+    for thing in gc.get_objects():
+        if isinstance(thing, FunctionType):
+            code = thing.__code__
+            functions[code.co_filename, code.co_firstlineno, code.co_qualname].append(thing)
+        elif isinstance(thing, _lru_cache_wrapper) and thing.__module__.startswith("kaudit"):
+            caches.append(thing)
+    return functions, caches
 
 
 def changed_code(mutant: Mutant) -> CodeType:
