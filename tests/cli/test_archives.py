@@ -272,8 +272,8 @@ class Pipe(io.RawIOBase):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_the_files_before_the_end_of_a_truncated_zip_are_audited(kaudit, tmp_path, streamed):
-    for number in range(4):
-        partition(tmp_path / f"b1/orders-{number}", 200)
+    for number, batches in enumerate((4000, 200, 200, 200)):  # the first is longer than what is inflated at once
+        partition(tmp_path / f"b1/orders-{number}", batches)
     out = Pipe() if streamed else io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as found:
         for number in range(4):

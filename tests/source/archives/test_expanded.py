@@ -160,6 +160,13 @@ def test_what_has_pieces_is_read_from_the_middle_without_being_held(monkeypatch,
         assert read_bytes(source, at, length) == plain[at : at + length]
 
 
+@pytest.mark.parametrize("plain", [content(5 * SMALL), bytes(500_000), content(5 * SMALL) + bytes(500_000)])
+def test_where_a_frame_of_zstd_ends(plain):
+    """A block of 128 KiB of one byte is written as that byte, but for the first of a frame (RFC 8878, RLE_Block)."""
+    frame = COMPRESSIONS["zst"](plain)
+    assert pieces._after_zstd_frame(Memory(frame + frame), len(frame)) == 2 * len(frame)
+
+
 @pytest.mark.parametrize("name", DIVIDED)
 def test_pieces_that_are_cut_off_or_damaged(nothing_held, name):
     form, compress = DIVIDED[name]
