@@ -54,6 +54,8 @@ CASES = {
     "below-the-start": ([(1, 0, [(0, 5, 4, 1)]), (-1, 6, [])], [("KA910", "warning", 6)]),
     "jumped": ([(1, 0, [(0, 9, 2, 1), (10, 14, 0, 2)]), (-1, 40, [])], [("KA912", "warning", 30)]),
     "first-start": ([(1, -1, []), (-1, 40, [])], []),
+    # -1: as it was (PartitionFactory.UNINITIALIZED_START_OFFSET)
+    "start-unchanged": ([(1, 0, []), (-1, 0, [(0, 9, 2, 1)]), (-1, -1, [(10, 14, 2, 1)]), (-1, 15, [])], []),
     "reset": ([(1, 40, []), (2, 0, [])], [("KA912", "note", None)]),
     "backwards": ([(1, 40, []), (-1, 0, [])], [("KA912", "warning", None)]),
     # the copy's own time is all there is
@@ -69,3 +71,9 @@ def test_what_states_show(tmp_path, states, expected):
 def test_ranges_that_overlap_are_counted_once(tmp_path):
     states = [(1, 0, []), (-1, 0, [(0, 10, 4, 1), (5, 12, 4, 1), (-3, 4, 2, 1)]), (-1, 0, [(0, 2**62, 4, 1)])]
     assert [code for code, *_ in found_in(tmp_path, *states)] == ["KA910"]
+
+
+def test_the_first_and_the_last_record_that_archived(tmp_path):
+    states = [(1, 0, [(0, 5, 4, 1)]), (-1, 0, [(6, 6, 4, 1)]), (-1, 7, [])]
+    (found,) = of_groups(scanned(share_state(tmp_path, share_log(*states))))
+    assert (found.offset, found.last_offset) == (0, 1)
