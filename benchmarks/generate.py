@@ -208,3 +208,63 @@ def _send(writer: Writer, producer: Producer, shape: Shape, records: int, body: 
         writer.truth.findings.add(("KA201", writer.append(old, records, body, attributes)))
     producer.last = None if corrupt else (records, body, sequence, epoch, writer.clock - (event == "fence" and known))
     producer.sequence += records
+
+
+def generate_commits(path: Path, total_bytes: int, seed: int = 1) -> None:
+    """Write a segment of __consumer_offsets: 200 groups with members commit one to ten of their partitions, one in 20 in a transaction."""
+    rng = random.Random(seed)
+    writer = Writer(path, 1 << 62)
+    reached = [[0] * 10 for _ in range(200)]
+    commit = marker_body(1)
+    for group in range(len(reached)):
+        # GroupMetadata of version 3: one member, whose subscription and assignment are empty
+        member = (
+            text("m") + text(None) + text("client") + text("/10.0.0.1") + struct.pack(">iiii", 60_000, 45_000, 0, 0)
+        )
+        state = struct.pack(">h", 3) + text("consumer") + struct.pack(">i", 1) + text("range") + text("m")
+        named = struct.pack(">h", 2) + text(f"group-{group}")
+        writer.append(NOBODY, 1, record(0, named, state + struct.pack(">qi", FIRST_TIMESTAMP, 1) + member), 0)
+    while writer.truth.bytes < total_bytes:
+        group = rng.randrange(len(reached))
+        records = []
+        for partition in rng.sample(range(10), rng.choice((1, 1, 2, 10))):
+            reached[group][partition] += rng.randrange(100)
+            key = struct.pack(">h", 1) + text(f"group-{group}") + text("orders") + struct.pack(">i", partition)
+            offset = (
+                struct.pack(">hqi", 3, reached[group][partition], 5) + text("") + struct.pack(">q", FIRST_TIMESTAMP)
+            )
+            records.append(record(len(records), key, offset))
+        producer = (1000 + group, 0, -1) if group % 20 == 0 else NOBODY
+        attributes = TRANSACTIONAL if group % 20 == 0 else 0
+        writer.append(producer, len(records), b"".join(records), attributes)
+        if attributes:
+            writer.append(producer, 1, commit, TRANSACTIONAL | CONTROL)
+    writer.flush()
+    writer.file.close()
+
+
+def generate_metadata(path: Path, total_bytes: int, seed: int = 1) -> None:
+    """Write a segment of __cluster_metadata: heartbeats of the controller, changes of partitions, and a grant of producer ids in 2,000."""
+    rng = random.Random(seed)
+    writer = Writer(path, 1 << 62)
+    grants = 0
+    while writer.truth.bytes < total_bytes:
+        draw = rng.random()
+        if draw < 0.0005:
+            grants += 1
+            value = b"\1\x0f\0" + struct.pack(">iqq", rng.randrange(3), 7, 1000 * grants) + b"\0"
+        elif draw < 0.5:
+            value = b"\1\x14\0\0"
+        else:
+            isr = struct.pack(">iii", 1, 2, 3)
+            value = b"\1\5\0" + struct.pack(">i", rng.randrange(50)) + rng.randbytes(16) + b"\1\0\x0d\4" + isr
+        writer.append(NOBODY, 1, record(0, None, value), 0)
+    writer.flush()
+    writer.file.close()
+
+
+NOBODY = (-1, -1, -1)
+
+
+def text(value: str | None) -> bytes:
+    return struct.pack(">h", -1) if value is None else struct.pack(">h", len(value)) + value.encode()

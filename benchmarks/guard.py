@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.generate import generate
+from benchmarks.generate import generate, generate_commits, generate_metadata
 from benchmarks.processes import Runner
 from benchmarks.run import MIB, SHAPES, inside
 
@@ -27,6 +27,8 @@ LIMITS = {
 }
 """A fifth above the most of three runs at load 9; of numpy passes, a machine without AVX-512 needs 8 % more, too."""
 MIB_EACH = {"large": 256}
+INTERNAL = {"__consumer_offsets": (generate_commits, 44.0), "__cluster_metadata": (generate_metadata, 3.0)}
+"""What writes a log of these topics, and how many times as much its scan may cost as that of a plain topic of the same bytes."""
 
 
 def main() -> int:
@@ -44,7 +46,11 @@ def main() -> int:
             directory.mkdir()
             generate(directory / f"{0:020d}.log", shape, MIB_EACH.get(shape.name, options.mib) * MIB)
             directories.append(directory)
-        measured = inside(Runner(options.prefix.split(), place), directories, options.rounds)
+        runner = Runner(options.prefix.split(), place)
+        measured = inside(runner, directories, options.rounds)
+        internal = [
+            inside(runner, write_internal(place, topic, options.mib * MIB // 4), options.rounds) for topic in INTERNAL
+        ]
     finally:
         shutil.rmtree(place)
     each = {
@@ -58,7 +64,22 @@ def main() -> int:
         ratio = seconds / result["numpy_pass"] if unit == "numpy passes" else seconds / result["batches"] / each[unit]
         worse += ratio > limit
         print(f"{'WORSE' if ratio > limit else 'ok':5} {shape.name:18} {ratio:6.2f} {unit}, limit {limit}")
+    for (topic, (_, limit)), (own, plain) in zip(INTERNAL.items(), internal, strict=True):
+        ratio = own["scan"]["crc"] / plain["scan"]["crc"]
+        worse += ratio > limit
+        print(f"{'WORSE' if ratio > limit else 'ok':5} {topic:18} {ratio:6.2f} times plain, limit {limit}")
     return 1 if worse else 0
+
+
+def write_internal(place: Path, topic: str, size: int) -> list[Path]:
+    """Write a log of an internal topic; return its directory, and that of a plain topic of the same bytes."""
+    directories = [place / topic / f"{name}-0" for name in (topic, "plain")]
+    for directory in directories:
+        directory.mkdir(parents=True)
+    own, plain = (directory / f"{0:020d}.log" for directory in directories)
+    INTERNAL[topic][0](own, size)
+    plain.hardlink_to(own)
+    return directories
 
 
 if __name__ == "__main__":

@@ -86,14 +86,11 @@ class _Place(Struct):
 
     def restart(self, commit: CommitRecord) -> None:
         """Begin again: what is processed from here on is meant to be."""
-        self.position = commit.committed
-        self.record = commit.offset
-        self.producer = -1
-        if self.own or self.aborted or self.jumped is not None:  # most groups commit outside transactions
-            self.own.clear()
-            self.ranges.clear()
-            self.aborted.clear()
-            self.jumped, self.twice, self.covered = None, -1, 0
+        self.position, self.record, self.producer = commit.committed, commit.offset, -1
+        self.own.clear()
+        self.ranges.clear()
+        self.aborted.clear()
+        self.jumped, self.twice, self.covered = None, -1, 0
 
 
 class _Group(Struct):
@@ -141,6 +138,8 @@ class CommittedInputs(Struct):
     listed: int = 0
     _found: GroupInputs = field(default_factory=GroupInputs)
     _places: dict[CommitKey, _Place] = field(default_factory=dict)
+    _outside_only: dict[CommitKey, CommitRecord] = field(default_factory=dict)
+    """The last commit of input partitions that no transaction has committed."""
     _groups: dict[str, _Group] = field(default_factory=dict)
     _waiting: dict[str, _Group] = field(default_factory=dict)
     _open: dict[int, _Open] = field(default_factory=dict)
@@ -151,8 +150,7 @@ class CommittedInputs(Struct):
         """Take the next entry."""
         if isinstance(entry, MissingRecords):
             self._lose(entry)
-            return
-        if self._has_gap:
+        elif self._has_gap:
             self._has_gap, self._found.since_ms = False, entry.timestamp
         if isinstance(entry, CommitRecord):
             if entry.producer_id < 0:
@@ -175,33 +173,33 @@ class CommittedInputs(Struct):
         return found
 
     def _take_plain(self, commit: CommitRecord) -> None:
-        place = self._place(commit)
-        if place is None:
+        key, name = commit.key, commit.key[0]
+        group = self._groups.get(name) or self._group(name)
+        place = self._place(commit) if group.in_transactions or key in self._places else None
+        if place is None and not self._take_outside(commit, group):
             return
-        known = self.members.groups.get(commit.key[0])
-        has_members = known is not None and bool(known.members)
-        group = self._group(commit.key[0])
-        if commit.committed is None:
-            place.restart(commit)
+        is_transactional = place is not None and (group.in_transactions > 0 or place.pending is not None)
+        known = self.members.groups.get(name)
+        if commit.committed is None or known is None or not known.members:
+            # a reset, or a consumer that no group assigns its partitions
+            if place is not None:
+                place.restart(commit)
             return
-        if not has_members:  # a reset, or a consumer that no group assigns its partitions
-            place.restart(commit)
-            return
-        is_transactional = group.in_transactions > 0 or place.pending is not None
         if is_transactional and not group.outside + group.waiting:
             # what came before its first transaction is another matter
             group.topics.clear()
             group.first = -1, -1
-        group.topics[commit.key[1]] = None
+        group.topics[key[1]] = None
         group.newest = commit.offset, commit.timestamp
         if group.first[0] < 0:
             group.first = group.newest
-        if not is_transactional:
+        if place is None or not is_transactional:
             group.take_plain(commit)
-            place.restart(commit)
+            if place is not None:
+                place.restart(commit)
             return
         group.waiting += 1
-        self._waiting[commit.key[0]] = group
+        self._waiting[name] = group
         # the producer was told that its transaction is committed before the markers are written
         before = place.position if place.pending is None else place.pending
         if before is None:
@@ -210,6 +208,16 @@ class CommittedInputs(Struct):
         if commit.committed > before:
             place.jumped = Skipped(_range(commit.key, before, commit.committed), commit.offset, commit.timestamp)
         place.position, place.record, place.producer = commit.committed, commit.offset, -1
+
+    def _take_outside(self, commit: CommitRecord, group: _Group) -> bool:
+        """Remember a commit of an input partition that no transaction has committed; return False for a partition too many."""
+        before = self._outside_only.get(commit.key)
+        if group.in_transactions or (before is None and self._is_full()):
+            return False
+        if before is not None and commit.topic_id is None and before.topic_id is not None:
+            commit = replace(commit, topic_id=before.topic_id)
+        self._outside_only[commit.key] = commit
+        return True
 
     def _take_pending(self, commit: CommitRecord) -> None:
         place = self._place(commit)
@@ -374,18 +382,27 @@ class CommittedInputs(Struct):
     def _place(self, commit: CommitRecord) -> _Place | None:
         """Return where the group stands, from its beginning for a topic that was created again; None of a key too many."""
         place = self._places.get(commit.key)
-        if place is None and len(self._places) >= _MOST_KEYS:
-            return None
-        if place is None or is_another_topic(place.topic_id, commit.topic_id):
+        if place is None:
+            before = self._outside_only.pop(commit.key, None)
+            if before is None and self._is_full():
+                return None
+            place = self._places[commit.key] = _Place()
+            if before is not None:
+                place.position, place.record, place.topic_id = before.committed, before.offset, before.topic_id
+        if is_another_topic(place.topic_id, commit.topic_id):
             place = self._places[commit.key] = _Place()
         place.topic_id = commit.topic_id or place.topic_id
         return place
+
+    def _is_full(self) -> bool:
+        return len(self._places) + len(self._outside_only) >= _MOST_KEYS
 
     def _lose(self, missing: MissingRecords) -> None:
         """What was there is not known: neither where groups stood, nor what was committed."""
         self._found.missing += missing.last - missing.first + 1
         self._has_gap = True
         self._places.clear()
+        self._outside_only.clear()
         self._open.clear()
         for group in self._waiting.values():
             group.waiting = 0
