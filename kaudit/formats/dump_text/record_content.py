@@ -13,14 +13,13 @@ from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.metadata_records import (
     FEATURE_LEVEL_API_KEY,
     PRODUCER_IDS_API_KEY,
-    RECORD_NAMES,
-    UNKNOWN_NAME,
     FeatureLevel,
     MetadataRecord,
     ProducerIds,
 )
-from kaudit.formats.internal_topics.record_schemas import Fields, InternalRecord, printed_record
+from kaudit.formats.internal_topics.record_schemas import Fields, InternalRecord, number_of, printed_record
 from kaudit.model.coordinator import TopicPartitions, TransactionRecord, TransactionStatus, TransactionValue
+from kaudit.model.internal_topics import CLUSTER
 
 NOT_PRINTED: Final = -1
 """A time the text does not give."""
@@ -37,10 +36,6 @@ _MEMBER: Final = re.compile(r"[{,]([^=,{}]+)=\[([^\]]*)\]")
 _DELETED: Final = b"<DELETE>"
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]{1,10})")
 _STATUS: Final = {status.label: status for status in TransactionStatus if status is not TransactionStatus.UNKNOWN}
-_METADATA_API_KEYS: Final = {
-    re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper(): api_key for api_key, name in RECORD_NAMES.items()
-}
-_UNKNOWN_API_KEY: Final = -1
 _TEXT_VERSION: Final = 0
 _MAX_INT: Final = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 
@@ -109,15 +104,12 @@ def _assigned(text: str) -> list[Fields]:
 
 
 def parse_printed_metadata(payload: bytes) -> MetadataRecord:
-    """Read a record of __cluster_metadata printed by --cluster-metadata-decoder; raises WireError for other text.
-
-    `frame_version` and `size` are not printed: 0.
-    """
+    """Read a record of __cluster_metadata printed by --cluster-metadata-decoder; raises WireError for other text."""
     record = _json(_text(payload))
     name = _member(record, "type", str)
     version = _integer(record, "version", "int16")
     data = _member(record, "data", dict)
-    api_key = _METADATA_API_KEYS.get(name, _UNKNOWN_API_KEY)
+    api_key = number_of(CLUSTER, name)
     content: ProducerIds | FeatureLevel | None = None
     if version == 0 and api_key == PRODUCER_IDS_API_KEY:
         content = ProducerIds(
@@ -127,7 +119,7 @@ def parse_printed_metadata(payload: bytes) -> MetadataRecord:
         )
     elif version == 0 and api_key == FEATURE_LEVEL_API_KEY:
         content = FeatureLevel(_member(data, "name", str), _integer(data, "featureLevel", "int16"))
-    return MetadataRecord(0, api_key, version, RECORD_NAMES.get(api_key, UNKNOWN_NAME), content, 0)
+    return MetadataRecord(api_key, version, content)
 
 
 def _text_value(text: str) -> TransactionValue:

@@ -10,38 +10,11 @@ from msgspec import Struct
 
 from kaudit.formats.byte_reader import Buffer, Reader
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.internal_topics.record_schemas import schemas
+from kaudit.model.internal_topics import CLUSTER
 
 PRODUCER_IDS_API_KEY: Final = 15
 FEATURE_LEVEL_API_KEY: Final = 12
-RECORD_NAMES: Final = {
-    0: "RegisterBrokerRecord",
-    1: "UnregisterBrokerRecord",
-    2: "TopicRecord",
-    3: "PartitionRecord",
-    4: "ConfigRecord",
-    5: "PartitionChangeRecord",
-    7: "FenceBrokerRecord",
-    8: "UnfenceBrokerRecord",
-    9: "RemoveTopicRecord",
-    10: "DelegationTokenRecord",
-    11: "UserScramCredentialRecord",
-    FEATURE_LEVEL_API_KEY: "FeatureLevelRecord",
-    14: "ClientQuotaRecord",
-    PRODUCER_IDS_API_KEY: "ProducerIdsRecord",
-    17: "BrokerRegistrationChangeRecord",
-    18: "AccessControlEntryRecord",
-    19: "RemoveAccessControlEntryRecord",
-    20: "NoOpRecord",
-    21: "ZkMigrationStateRecord",
-    22: "RemoveUserScramCredentialRecord",
-    23: "BeginTransactionRecord",
-    24: "EndTransactionRecord",
-    25: "AbortTransactionRecord",
-    26: "RemoveDelegationTokenRecord",
-    27: "RegisterControllerRecord",
-    28: "ClearElrRecord",
-    29: "UnregisterControllerRecord",
-}
 UNKNOWN_NAME: Final = "unknown"
 
 _FRAME_VERSIONS: Final = (0, 1)
@@ -64,18 +37,20 @@ class FeatureLevel(Struct, frozen=True):
 
 
 class MetadataRecord(Struct, frozen=True):
-    """One record: frame, api key with its name (UNKNOWN_NAME for keys we do not know), and version.
+    """One record: api key and version.
 
-    `content` is decoded for ProducerIdsRecord and FeatureLevelRecord of version 0, else None; `size` counts the bytes
-    after the frame.
+    `content` is decoded for ProducerIdsRecord and FeatureLevelRecord of version 0, else None.
     """
 
-    frame_version: int
     api_key: int
     version: int
-    name: str
     content: ProducerIds | FeatureLevel | None
-    size: int
+
+    @property
+    def name(self) -> str:
+        """The name of its schema, UNKNOWN_NAME for keys we do not know."""
+        schema = schemas().get((CLUSTER, self.api_key))
+        return UNKNOWN_NAME if schema is None else schema.name
 
 
 def parse_metadata_record(value: Buffer | None) -> MetadataRecord:
@@ -88,7 +63,6 @@ def parse_metadata_record(value: Buffer | None) -> MetadataRecord:
         raise WireError(0, Reason.VERSION, f"frame version {frame_version}, known are {_FRAME_VERSIONS}")
     api_key = reader.unsigned_varint("api key")
     version = reader.unsigned_varint("record version")
-    size = reader.remaining
     content: ProducerIds | FeatureLevel | None = None
     if version == RECORD_VERSION and api_key in (PRODUCER_IDS_API_KEY, FEATURE_LEVEL_API_KEY):
         if api_key == PRODUCER_IDS_API_KEY:
@@ -99,4 +73,4 @@ def parse_metadata_record(value: Buffer | None) -> MetadataRecord:
             content = FeatureLevel(reader.compact_string("feature"), reader.int16("feature level"))
         reader.tagged_fields()
         reader.expect_end()
-    return MetadataRecord(frame_version, api_key, version, RECORD_NAMES.get(api_key, UNKNOWN_NAME), content, size)
+    return MetadataRecord(api_key, version, content)

@@ -187,7 +187,7 @@ def printed_record(topic: str, key: object, payload: object) -> InternalRecord:
 
     Fields that its JsonConverter leaves out, because they have their default, are filled in. Raises WireError for other JSON.
     """
-    number = _member(key, "type") if topic in (GROUPS, SHARE_STATE) else _number_of(topic, _member(payload, "type"))
+    number = _member(key, "type") if topic in (GROUPS, SHARE_STATE) else number_of(topic, _member(payload, "type"))
     schema = schema_of(topic, _integer(number))
     identity = None if schema.key is None else _of_json(_member(key, "data"), schema.key, 0)
     if payload is None:
@@ -197,10 +197,14 @@ def printed_record(topic: str, key: object, payload: object) -> InternalRecord:
     return InternalRecord(schema.name, schema.type, version, identity, content)
 
 
-def _number_of(topic: str, name: object) -> int:
-    spelled = str(name).replace("_", "").lower()
-    found = (number for (of, number), schema in schemas().items() if of == topic and schema.name.lower() == spelled)
-    return next(found, -1)
+def number_of(topic: str, name: object) -> int:
+    """Return the type of the record that kafka-dump-log calls so, -1 for none."""
+    return _numbers().get((topic, str(name).replace("_", "").lower()), -1)
+
+
+@cache
+def _numbers() -> Mapping[tuple[str, str], int]:
+    return {(topic, schema.name.lower()): number for (topic, number), schema in schemas().items()}
 
 
 def _member(document: object, name: str) -> object:

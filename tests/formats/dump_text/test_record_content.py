@@ -174,7 +174,7 @@ IDS = {"brokerId": 1, "brokerEpoch": 5, "nextProducerId": 2000}
 
 def test_metadata_records():
     assert parse_printed_metadata(metadata("PRODUCER_IDS_RECORD", IDS)) == MetadataRecord(
-        0, 15, 0, "ProducerIdsRecord", ProducerIds(1, 5, 2000), 0
+        15, 0, ProducerIds(1, 5, 2000)
     )
     level = parse_printed_metadata(metadata("FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": 20}))
     assert level.content == FeatureLevel("metadata.version", 20)

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.internal_topics.metadata_records import (
-    RECORD_NAMES,
     UNKNOWN_NAME,
     FeatureLevel,
     MetadataRecord,
     ProducerIds,
     parse_metadata_record,
 )
+from kaudit.formats.internal_topics.record_schemas import schemas
 from kaudit.formats.log.records import read_records
+from kaudit.model.internal_topics import CLUSTER
 from tests.formats import encoders
 from tests.formats.fuzz import damaged, outcome, quick
 from tests.formats.log.raw_batches import batches
@@ -30,7 +31,7 @@ def frame(api_key, body, frame_version=1, version=0):
 def test_producer_ids_round_trip(broker_id, broker_epoch, next_producer_id):
     body = struct.pack(">iqq", broker_id, broker_epoch, next_producer_id) + encoders.tagged({})
     content = ProducerIds(broker_id, broker_epoch, next_producer_id)
-    assert parse_metadata_record(frame(15, body)) == MetadataRecord(1, 15, 0, "ProducerIdsRecord", content, 21)
+    assert parse_metadata_record(frame(15, body)) == MetadataRecord(15, 0, content)
 
 
 @given(
@@ -43,9 +44,8 @@ def test_feature_levels_round_trip(name, level, tags):
 
 
 def test_what_we_do_not_decode_is_named_or_unknown():
-    assert parse_metadata_record(frame(3, b"anything", version=2)) == MetadataRecord(
-        1, 3, 2, "PartitionRecord", None, 8
-    )
+    found = parse_metadata_record(frame(3, b"anything", version=2))
+    assert (found, found.name) == (MetadataRecord(3, 2, None), "PartitionRecord")
     assert parse_metadata_record(frame(999, b"")).name == UNKNOWN_NAME
     assert parse_metadata_record(frame(15, b"of the future", version=1)).content is None
 
@@ -169,6 +169,7 @@ def test_records_have_the_names_of_their_schemas():
         "29",
         "UnregisterController",
     ]
-    assert [f"{key} {name}" for key, name in RECORD_NAMES.items()] == [
+    found = {key: schema.name for (topic, key), schema in schemas().items() if topic == CLUSTER}
+    assert [f"{key} {name}" for key, name in sorted(found.items())] == [
         f"{key} {name}Record" for key, name in zip(names[::2], names[1::2], strict=True)
     ]

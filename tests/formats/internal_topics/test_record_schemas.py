@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.internal_topics.metadata_records import RECORD_NAMES
 from kaudit.formats.internal_topics.record_schemas import (
     CONTROL_TYPES,
     Field,
@@ -161,10 +160,6 @@ def test_metadata_records_are_as_the_tool_prints_them():
         assert_same(as_printed(record.value, schemas()[CLUSTER, record.type].value), payload["data"])
         seen.add(record.name)
     assert {"RegisterBrokerRecord", "TopicRecord", "PartitionRecord", "PartitionChangeRecord", "ConfigRecord"} <= seen
-
-
-def test_names_of_metadata_records_stand_once():
-    assert {number: schema.name for (topic, number), schema in schemas().items() if topic == CLUSTER} == RECORD_NAMES
 
 
 def test_records_as_the_tool_prints_them_are_read_to_the_same():
