@@ -226,7 +226,7 @@ def generate_commits(path: Path, total_bytes: int, seed: int = 1) -> None:
         writer.append(NOBODY, 1, record(0, named, state + struct.pack(">qi", FIRST_TIMESTAMP, 1) + member), 0)
     while writer.truth.bytes < total_bytes:
         group = rng.randrange(len(reached))
-        records = []
+        records: list[bytes] = []
         for partition in rng.sample(range(10), rng.choice((1, 1, 2, 10))):
             reached[group][partition] += rng.randrange(100)
             key = struct.pack(">h", 1) + text(f"group-{group}") + text("orders") + struct.pack(">i", partition)
