@@ -8,6 +8,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -16,6 +17,7 @@ from statistics import NormalDist
 from tests.mutation.mutants import ROOT, Mutant, mutants_of, python_files
 from tests.mutation.reach import CACHE, Reached, RecordedTest, lines_of_imports, reach
 from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, MutantRunner, Result, Trial, try_functions, try_imports
+from tests.mutation.type_check import type_error
 
 ROOMS = {
     "broker rules": ["kaudit/broker"],
@@ -159,6 +161,11 @@ def _try(options: argparse.Namespace, mutants: list[Mutant], results: dict[Mutan
     with console:
         try_imports(runner, imports)
         try_functions(runner, functions, files)
+        alive = [mutant for mutant in mutants if results[mutant].outcome in {SURVIVED, _NOT_REACHED}]
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for mutant, refused in zip(alive, pool.map(type_error, alive), strict=True):
+                if refused:
+                    report(mutant, Result(KILLED, f"mypy: {refused}"))
 
 
 def affordable(tests: list[RecordedTest], seconds: float) -> list[RecordedTest]:

@@ -4,8 +4,10 @@ import ast
 import gc
 import os
 import signal
+import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -17,6 +19,7 @@ from tests.mutation.__main__ import Score, affordable, equivalent_mutants
 from tests.mutation.mutants import ROOT, Mutant, mutants_of
 from tests.mutation.reach import NotedLines, Reached, RecordedTest
 from tests.mutation.trial import KILLED, SURVIVED, UNDECIDED, MutantRunner, Result, Trial, functions_and_caches
+from tests.mutation.type_check import type_error
 
 CONSTANTS = "kaudit/model/batch_fields.py"
 SOURCE = '''
@@ -60,6 +63,21 @@ def test_functions_that_were_frozen_are_found():
         gc.freeze()
     code = mutants_of.__code__
     assert functions[code.co_filename, code.co_firstlineno, code.co_qualname] == [mutants_of]
+
+
+def test_what_the_type_check_refuses(monkeypatch):
+    """What mypy 1.x printed of this mutant, and of another module."""
+    swapped = 'kaudit/listings/duplicates.py:67: error: Argument 1 to "PartitionTotal" has incompatible type "int"; expected "str"'
+    mutants = mutants_of("kaudit/listings/duplicates.py")
+    mutant = next(each for each in mutants if each.becomes == "directory.partition, directory.topic,")
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        own, shadow, checked = command[-3:]
+        assert (own, checked, Path(shadow).read_bytes()) == (mutant.path, mutant.path, mutant.source)
+        return subprocess.CompletedProcess(command, 1, f"kaudit/model/duplicates.py:1: error: x\n{swapped}\n", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert type_error(mutant) == swapped
 
 
 def test_each_kind_of_mutant():
