@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from kaudit.formats.errors import WireError
 from kaudit.model.batch import last_offsets
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.content_rows import NO_KEY, key_of, read_batch, records_of
+from kaudit.reading.content_rows import NO_KEY, decodable_records, key_of
 from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory
 
@@ -42,11 +41,6 @@ def _keys(directory: PartitionDirectory, open_source: OpenSource, end: int) -> I
             searched = ByteRange(0, min(segment.size, left), segment.size)
             for piece in stream_batches(source, searched, expected_offset=segment.base_offset):
                 whole = (piece.batches["attributes"] & CONTROL_FLAG == 0) & (last_offsets(piece.batches) < end)
-                for batch in piece.batches[whole & (piece.batches["size"] <= _SEARCHED_BYTES)]:
-                    try:
-                        yield from map(
-                            key_of, records_of(read_batch(source, int(batch["position"]), int(batch["size"])))
-                        )
-                    except (WireError, ValueError):
-                        continue  # a malformed batch is reported by itself
+                whole &= piece.batches["size"] <= _SEARCHED_BYTES
+                yield from map(key_of, decodable_records(source, piece.batches[whole]))
         left -= segment.size

@@ -1,9 +1,11 @@
 """Records of batches of any magic, read again."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
+from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
@@ -53,6 +55,13 @@ def records_of(batch: memoryview) -> Iterator[Record | LegacyRecord]:
         yield from read_legacy_records(parse_message(batch), DEFAULT_LIMIT)
     else:
         yield from read_records(batch, DEFAULT_LIMIT)
+
+
+def decodable_records(source: ByteSource, batches: Batches) -> Iterator[Record | LegacyRecord]:
+    """Yield the records of batches one by one, of a batch that cannot be decoded those before the damage."""
+    for position, size in zip(batches["position"].tolist(), batches["size"].tolist(), strict=True):
+        with suppress(WireError, ValueError):  # a malformed batch is reported by itself
+            yield from records_of(read_batch(source, position, size))
 
 
 def key_of(record: Record | LegacyRecord) -> int:

@@ -167,13 +167,8 @@ class CommitHistory(Struct):
             return
         if commit.committed < known.committed or commit.leader_epoch < 0 or known.is_below:
             self._compare(known, commit, by, group)
-        known.last = commit
-        known.committed = commit.committed
-        known.by = by
-        known.changes = group.changes
-        known.topic_id = commit.topic_id or known.topic_id
-        known.removed_ms = -1
-        known.commits += 1
+        known.last, known.committed, known.by, known.changes = commit, commit.committed, by, group.changes
+        known.topic_id, known.removed_ms, known.commits = commit.topic_id or known.topic_id, -1, known.commits + 1
 
     def _compare(self, known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> None:
         """Take note of a commit that may be more than plain progress."""

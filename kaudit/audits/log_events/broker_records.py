@@ -22,10 +22,11 @@ from kaudit.formats.internal_topics.transaction_state import parse_transaction_r
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.records import read_records
 from kaudit.model.application_logs import LogEvent, LogEventKind
-from kaudit.model.batch import Batches
+from kaudit.model.batch import Batches, last_offsets
 from kaudit.model.batch_fields import CODEC_MASK, CONTROL_FLAG
 from kaudit.model.coordinator import TransactionStatus
 from kaudit.model.internal_topics import GROUPS
+from kaudit.reading.batch_content import whole_batches
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource, boundary_from
 from kaudit.reading.segment import ByteRange
@@ -264,15 +265,7 @@ def newest_batches(directory: PartitionDirectory, open_source: OpenSource, limit
 
 
 def _with_bytes(batches: Batches, source: ByteSource) -> Iterator[StampedBatch]:
-    for row in batches[(batches["magic"] >= CURRENT_MAGIC) & (batches["size"] <= _MAX_BATCH)]:
-        data = memoryview(bytearray(int(row["size"])))
-        source.read_into(int(row["position"]), data)
-        base = int(row["base_offset"])
-        yield StampedBatch(
-            base,
-            base + int(row["last_offset_delta"]),
-            int(row["attributes"]),
-            int(row["leader_epoch"]),
-            int(row["max_timestamp"]),
-            data,
-        )
+    chosen = batches[(batches["magic"] >= CURRENT_MAGIC) & (batches["size"] <= _MAX_BATCH)]
+    names = ("attributes", "leader_epoch", "max_timestamp")
+    columns = (chosen["base_offset"], last_offsets(chosen), *(chosen[name] for name in names))
+    yield from map(StampedBatch, *(column.tolist() for column in columns), whole_batches(chosen, source))

@@ -7,13 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kaudit.formats.errors import WireError
 from kaudit.formats.log.records import Record
 from kaudit.formats.payloads.json_values import PayloadError, value_at
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.reading.batch_stream import stream_batches
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.content_rows import read_batch, records_of
+from kaudit.reading.content_rows import decodable_records
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import Of, Part, parse_identity
 from kaudit.reading.identity.parts import AnyRecord, PartReader, decode_payload, position_of
@@ -154,11 +153,7 @@ def _first_records(directory: PartitionDirectory, open_source: OpenSource) -> It
             with closing(open_source(segment)) as source:
                 stop = min(segment.size, _SAMPLE_BYTES)
                 for piece in stream_batches(source, ByteRange(0, stop, segment.size), expected_offset=None):
-                    rows = piece.batches[piece.batches["attributes"] & CONTROL_FLAG == 0]
-                    for row in rows:
-                        try:
-                            yield from records_of(read_batch(source, int(row["position"]), int(row["size"])))
-                        except (WireError, ValueError):
-                            continue  # counted where records are compared
+                    is_data = piece.batches["attributes"] & CONTROL_FLAG == 0
+                    yield from decodable_records(source, piece.batches[is_data])
         except OSError:
             return  # reported by the audit itself

@@ -15,7 +15,7 @@ from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, CONTROL_FLAG,
 from kaudit.model.exactly_once import EndOfTransaction, OutputRange
 from kaudit.model.internal_topics import GROUPS
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.content_rows import NO_KEY, key_of, read_batch, records_of
+from kaudit.reading.content_rows import NO_KEY, decodable_records, key_of, read_batch, records_of
 from kaudit.reading.log_tail import placed_batches_from
 from kaudit.reading.record_content import content_of
 from kaudit.reading.rows import Rows
@@ -261,11 +261,7 @@ def keys_read(directory: PartitionDirectory, first: int, end: int, open_source: 
         if room < 0:
             break
         with closing(open_source(directory.segments[segment])) as source:
-            for position, size in zip(own["position"].tolist(), own["size"].tolist(), strict=True):
-                try:
-                    keys.update(key_of(record) for record in records_of(read_batch(source, position, size)))
-                except (WireError, ValueError):
-                    continue
+            keys.update(map(key_of, decodable_records(source, own)))
         if int(batches["base_offset"][-1]) >= end:
             break
     return np.array(sorted(keys - {NO_KEY}), dtype=np.uint64).view(np.int64)
