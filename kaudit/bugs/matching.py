@@ -24,7 +24,9 @@ def with_known_bugs(
     candidates = _Candidates(versions)
     surroundings = _Surroundings(findings, compacted)
     return [
-        replace(finding, known_bugs=named) if (named := _named(finding, candidates, surroundings)) else finding
+        replace(finding, known_bugs=named)
+        if candidates.of(finding.code) and (named := _named(finding, candidates, surroundings))
+        else finding
         for finding in findings
     ]
 

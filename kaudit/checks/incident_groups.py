@@ -58,7 +58,7 @@ class PartitionIncidents(Struct, frozen=True):
 
 def with_incidents(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, in their order, with the id of their incident; None for one that stands alone."""
-    by_partition = grouped((partition_key(finding), index) for index, finding in enumerate(findings))
+    by_partition = grouped((finding.partition_key, index) for index, finding in enumerate(findings))
     places = [by_partition[key] for key in sorted(by_partition)]
     parts = [[findings[index] for index in own] for own in places]
     partitions = list(map(partition_incidents, parts))
@@ -105,11 +105,6 @@ def _links(rule: Rule, findings: Sequence[Finding]) -> bool:
         (subject.key, starts[subject]) if isinstance(subject, Near) else (subject, None) for subject in subjects
     ]
     return len(set(resolved)) < len(resolved)
-
-
-def partition_key(finding: Finding) -> tuple[str, int]:
-    """Return the topic and partition of a finding, such that partitions sort as findings do."""
-    return finding.topic or "", -1 if finding.partition is None else finding.partition
 
 
 def marked_with(findings: Sequence[Finding], incidents: PartitionIncidents, across: Mapping[int, str]) -> list[Finding]:

@@ -6,7 +6,7 @@ A check declares the rules in which it takes part; incident_groups.py builds the
 
 import enum
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 
 from msgspec import Struct
@@ -93,10 +93,6 @@ def _each(subject: Callable[[Finding], _Subject]) -> Callable[[Sequence[Finding]
         return ((finding, about) for finding in findings if (about := subject(finding)) is not None)
 
     return subjects
-
-
-def _partition(finding: Finding) -> _Subject:
-    return finding.topic, finding.partition
 
 
 def _copies(findings: Sequence[Finding], _: _Parts) -> _Subjects:
@@ -227,7 +223,7 @@ def _begun(batch: BatchEvidence | None) -> tuple[int, int]:
 
 def _damages(findings: Sequence[Finding], parts: _Parts) -> _Subjects:
     """Damaged or missing bytes: adjacent offsets in one log, the sequences missing there, and the segment's indexes."""
-    for key, held in _sorted_groups(findings, _partition):
+    for key, held in grouped((finding.partition_key, finding) for finding in findings).items():
         ranges = _ranges([finding for finding in held if parts[finding.code] is Part.MEMBER])
         yield from ((finding, (key, found.replica, found.first)) for found in ranges for finding in found.findings)
         segments: dict[object, list[_Range]] = {}
@@ -286,19 +282,12 @@ def _offsets(finding: Finding) -> tuple[int, int]:
 
 def _divergences(findings: Sequence[Finding], _: _Parts) -> _Subjects:
     """Places where replicas of a partition differ: findings about adjacent offsets."""
-    for key, held in _sorted_groups(findings, _partition):
+    for key, held in grouped((finding.partition_key, finding) for finding in findings).items():
         ranges = _ranges([replace(finding, replica=None) for finding in held])
         for finding in held:
             found = _range_at(ranges, finding)
             if found is not None:
                 yield finding, (key, found.first)
-
-
-def _sorted_groups(
-    findings: Iterable[Finding], key: Callable[[Finding], _Subject]
-) -> Iterator[tuple[_Subject, list[Finding]]]:
-    groups = grouped((key(finding), finding) for finding in findings)
-    yield from groups.items()
 
 
 DAMAGE = Rule("damage", "damaged or missing bytes", _damages)

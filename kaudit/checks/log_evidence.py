@@ -186,8 +186,10 @@ class EventsOfLogs:
             return [
                 event for event in self._of_its_producer(finding) if cause.is_shown_by(event) and _fits(event, finding)
             ]
-        place = (finding.topic or "", -1 if finding.partition is None else finding.partition)
-        near = [*self._of_partition.get(place, ()), *(self._of_nobody if finding.topic is not None else ())]
+        near = [
+            *self._of_partition.get(finding.partition_key, ()),
+            *(self._of_nobody if finding.topic is not None else ()),
+        ]
         return [
             event
             for event in near

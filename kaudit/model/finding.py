@@ -91,6 +91,11 @@ class Finding(Struct, frozen=True):
         return self.topic if self.topic is None or self.partition is None else f"{self.topic}-{self.partition}"
 
     @property
+    def partition_key(self) -> tuple[str, int]:
+        """The topic and partition, such that partitions sort as findings do; `""` and -1 for a finding about none."""
+        return self.topic or "", -1 if self.partition is None else self.partition
+
+    @property
     def fingerprint(self) -> str:
         """16 hex digits; the same from another replica, after a roll, in another order, from any engine."""
         anchor = self.anchor if self.anchor is not None else self.offset
@@ -109,8 +114,7 @@ class Finding(Struct, frozen=True):
     def sort_key(self) -> tuple[object, ...]:
         """Total order of findings: by place, then code, then fingerprint; offset nulls first, missing text as empty."""
         return (
-            self.topic or "",
-            -1 if self.partition is None else self.partition,
+            *self.partition_key,
             self.replica or "",
             self.offset is not None,
             self.offset or 0,

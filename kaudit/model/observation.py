@@ -1,5 +1,6 @@
 """Observations: what an audit of a producer's batches and markers yields, and the state each was compared with."""
 
+import functools
 from enum import Enum
 
 from msgspec import Struct
@@ -36,7 +37,7 @@ class ObservationKind(Enum):
 
     __hash__ = object.__hash__  # Enum's is of the name, in Python; members are single
 
-    @property
+    @functools.cached_property
     def label(self) -> str:
         """The part after the slash."""
         return self.value.partition("/")[2]

@@ -53,7 +53,7 @@ def added(partitions: Sequence[Impact]) -> Impact:
 def impacts_by_partition(findings: Iterable[Finding]) -> Mapping[tuple[str, int], Impact]:
     """Return what findings cost in each partition, by topic and number (`""` and -1 for findings about none), in order."""
     costly = [finding for finding in findings if finding.impact != NO_IMPACT]
-    return {_partition(group[0]): _of_partition(group) for group in _grouped(costly, _partition)}
+    return {group[0].partition_key: _of_partition(group) for group in _grouped(costly, attrgetter("partition_key"))}
 
 
 def _of_partition(findings: Sequence[Finding]) -> Impact:
@@ -200,10 +200,6 @@ def _range(finding: Finding) -> tuple[int, int]:
 def _grouped(findings: Iterable[Finding], place: Callable[[Finding], _Place]) -> list[list[Finding]]:
     groups = grouped((place(finding), finding) for finding in findings)
     return [groups[key] for key in sorted(groups)]
-
-
-def _partition(finding: Finding) -> tuple[str, int]:
-    return finding.topic or "", -1 if finding.partition is None else finding.partition
 
 
 def _replica(finding: Finding) -> _Place:

@@ -14,7 +14,7 @@ from kaudit.audits.sequences.rescan import Questions, rescan
 from kaudit.deferred import Deferred
 from kaudit.model.grouping import grouped
 from kaudit.model.observation import Observation, ObservationKind
-from kaudit.model.producer_patterns import InterleavedWriters, SharedProducerId
+from kaudit.model.producer_patterns import InterleavedWriters, SharedProducerId, StepMismatch, sequence_step
 from kaudit.model.sequence import next_sequence
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.chunk_plan import OpenSource
@@ -29,8 +29,6 @@ else:
     identities = Deferred("kaudit.audits.repeats.identities")
     regrouped = Deferred("kaudit.audits.repeats.regrouped")
     session_copies = Deferred("kaudit.audits.repeats.session_copies")
-
-from kaudit.model.producer_patterns import StepMismatch, sequence_step
 
 _MIN_STEPS = 3
 """Gaps or overlaps of one pattern that show a client's bug."""

@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from kaudit.broker.producer_state.rules import SHORTEST_EXPIRY_MS, is_expired
 from kaudit.broker.releases.profile import Profile
+from kaudit.model.audit_clock import AppendTime
 from kaudit.model.batch_fields import NO_OFFSET, NO_TIMESTAMP
 from kaudit.model.producer_state import AFTER_MARKER, NO_SEGMENT
 from kaudit.model.side_files import SnapshotEntry
 from kaudit.model.transactions import OpenTransaction
-
-if TYPE_CHECKING:
-    from kaudit.partition.replay import PartitionReplay
-from typing import TYPE_CHECKING
-
-from kaudit.broker.producer_state.rules import SHORTEST_EXPIRY_MS, is_expired
-from kaudit.model.audit_clock import AppendTime
 from kaudit.reading.rows import Rows
 from kaudit.source.layout import INTERNAL_TOPICS
 
@@ -39,14 +34,18 @@ def append_times(replay: "PartitionReplay", ended: Rows | None) -> list[AppendTi
     own = has_broker_times(replay)
     offsets = np.empty(0, dtype=np.int64) if ended is None else ended["marker_offset"]
     times = [NO_TIMESTAMP, *([] if ended is None else ended["timestamp"].tolist()), NO_TIMESTAMP]
-    seen = [(each, each.batch, each.remembered) for each in replay.transitions.observations]
-    places = np.searchsorted(offsets, [each.offset for each, _, _ in seen]).tolist()
-    for (each, batch, before), place in zip(seen, places, strict=True):
-        if batch is None or before is None:
-            continue
+    newest = max(times)
+    seen = [
+        (each.batch, each.remembered.last_timestamp)
+        for each in replay.transitions.observations
+        if each.batch is not None and each.remembered is not None
+        if is_expired(each.remembered.last_timestamp, max(newest, each.batch.max_timestamp), SHORTEST_EXPIRY_MS)
+    ]
+    places = np.searchsorted(offsets, [batch.base_offset for batch, _ in seen]).tolist()
+    for (batch, before), place in zip(seen, places, strict=True):
         since, until = (batch.max_timestamp, batch.max_timestamp) if own else (times[place], times[place + 1])
-        if is_expired(before.last_timestamp, max(since, batch.max_timestamp), SHORTEST_EXPIRY_MS):
-            found[each.offset] = AppendTime(each.offset, since, until)
+        if is_expired(before, max(since, batch.max_timestamp), SHORTEST_EXPIRY_MS):
+            found[batch.base_offset] = AppendTime(batch.base_offset, since, until)
     return list(found.values())
 
 

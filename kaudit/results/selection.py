@@ -117,13 +117,8 @@ def _longest(prefixes: Sequence[str], code: str) -> int | None:
 
 def most_severe(findings: Sequence[Finding], limit: int) -> list[Finding]:
     """Return at most `limit` findings, new and severe ones before others, in their original order."""
-
-    def weight(index: int) -> tuple[bool, int, int]:
-        finding = findings[index]
-        return finding.status is not Status.NEW, -finding.severity.rank, index
-
-    kept = sorted(sorted(range(len(findings)), key=weight)[:limit])
-    return [findings[index] for index in kept]
+    weights = [(finding.status is not Status.NEW, -finding.severity.rank) for finding in findings]
+    return [findings[index] for index in sorted(sorted(range(len(findings)), key=weights.__getitem__)[:limit])]
 
 
 def first_of_checks(result: ScanResult, limit: int | None) -> ScanResult:

@@ -143,22 +143,18 @@ def as_notes(findings: Iterable[Finding], left_out: Collection[tuple[str, int]])
     Brokers have such a partition, and its directory was not given: whether records that its log lost were sent again is in there.
     """
     for finding in findings:
-        yield replace(finding, severity=Severity.NOTE) if _place(finding) in left_out else finding
+        yield replace(finding, severity=Severity.NOTE) if finding.partition_key in left_out else finding
 
 
 def not_given(findings: Iterable[Finding], left_out: Collection[tuple[str, int]]) -> Iterator[NotAudited]:
     """Yield the partitions `left_out` that findings by lines alone are about."""
-    codes = grouped((_place(finding), finding.code) for finding in findings if _place(finding) in left_out)
+    codes = grouped((each.partition_key, each.code) for each in findings if each.partition_key in left_out)
     for (topic, partition), own in codes.items():
         yield NotAudited(
             f"{topic}-{partition}",
             f"its broker has it ({HIGH_WATERMARK_CHECKPOINT}), and its directory is not among the inputs: what logs say of it is a note "
             f"({', '.join(dict.fromkeys(own))})",
         )
-
-
-def _place(finding: Finding) -> tuple[str, int]:
-    return finding.topic or "", -1 if finding.partition is None else finding.partition
 
 
 def dated_ahead(part: PartitionAudit, clock: AuditClock, open_source: OpenSource) -> list[FutureRecords]:

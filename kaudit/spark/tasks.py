@@ -116,11 +116,12 @@ def prepare_worker() -> None:
     """Keep freed memory; in a worker of Spark, leave what it has imported by now out of garbage collections.
 
     Spark's daemon collects after every task, which takes 45 ms with pyarrow, pandas and kaudit imported: more than
-    reading 128 MiB.
+    reading 128 MiB. Collections within a task would take as long as making its findings: there are as few as in a command.
     """
     keep_freed_memory()
     if TaskContext.get() is not None:
         gc.freeze()
+        gc.set_threshold(500_000, 2, 2)
 
 
 def cells(rows: Batches, *names: str) -> Iterator[list[Any]]:

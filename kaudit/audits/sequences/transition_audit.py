@@ -234,15 +234,16 @@ def _runs(runs: Columns, boundary: Columns) -> Iterator[_Run]:
         own = runs[first : first + _AT_ONCE]
         starts, counts = own["boundary_start"], own["boundary_count"]
         edges, retained = np.minimum(counts, 3), np.minimum(counts - 1, NUM_BATCHES_TO_RETAIN)
-        at = _ranges(starts, edges)
-        at[np.cumsum(edges) - 1] = starts + counts - 1
-        batches = _made(BoundaryBatch, boundary, at)
-        behind = _made(RetainedBatch, boundary, _ranges(starts + counts - retained, retained))
+        at, (edge_ends, kept_ends) = _ranges(starts, edges), map(np.cumsum, (edges, retained))
+        at[edge_ends - 1] = starts + counts - 1
+        batches = list(_made(BoundaryBatch, boundary, at))
+        behind = list(_made(RetainedBatch, boundary, _ranges(starts + counts - retained, retained)))
         names = ("producer_epoch", "is_transactional", "batches", "records")
-        columns = (each.tolist() for each in (*(own[name] for name in names), edges, retained))
-        for number, (*fields, edge, kept) in enumerate(zip(*columns, strict=True)):
+        places = (edge_ends - edges, edge_ends, kept_ends - retained, kept_ends)
+        columns = (each.tolist() for each in (*(own[name] for name in names), *places))
+        for number, (*fields, edge, after, kept, end) in enumerate(zip(*columns, strict=True)):
             more = partial(_more, own, boundary, number)
-            yield _Run._make((*fields, list(islice(batches, edge)), list(islice(behind, kept)), more))
+            yield _Run._make((*fields, batches[edge:after], behind[kept:end], more))
 
 
 def _more(runs: Columns, boundary: Columns, number: int) -> tuple[Row, list[BoundaryBatch]]:

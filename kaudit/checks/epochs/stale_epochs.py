@@ -16,6 +16,10 @@ _PRODUCER_RULE = (
     "an epoch below the current one is fenced: a leader answers INVALID_PRODUCER_EPOCH (ProducerAppendInfo.checkProducerEpoch); "
     "replicas and recovery only warn and adopt it; brokers up to 2.4.0 fail on a marker below the epoch they read last"
 )
+_ZOMBIE = (
+    Explanation("a zombie: a fenced instance of the producer wrote after its successor had begun"),
+    Explanation("the leader had forgotten the newer epoch: expiry, a lost tail, or a restart without its snapshot"),
+)
 _MARKER_FORGOTTEN = Explanation("brokers up to 2.4.0 forget a producer known by a marker alone (KAFKA-9144)")
 
 
@@ -43,13 +47,7 @@ def stale_epoch(context: Context, evidence: Evidence) -> Iterator[Finding]:
             f"the {what} at offset {observation.offset} has epoch {observation.producer_epoch}, but producer "
             f"{observation.producer_id} had already moved on to epoch {state.epoch}",
             evidence=ClassifiedEvidence(rule=_PRODUCER_RULE, observation=observation),
-            explanations=(
-                Explanation("a zombie: a fenced instance of the producer wrote after its successor had begun"),
-                Explanation(
-                    "the leader had forgotten the newer epoch: expiry, a lost tail, or a restart without its snapshot"
-                ),
-                *([_MARKER_FORGOTTEN] if old and state.last_sequence == NO_SEQUENCE else ()),
-            ),
+            explanations=(*_ZOMBIE, _MARKER_FORGOTTEN) if old and state.last_sequence == NO_SEQUENCE else _ZOMBIE,
         )
 
 

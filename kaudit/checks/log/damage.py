@@ -197,8 +197,8 @@ def _impact(context: Context, evidence: Evidence, found: DamagedRange, lacking: 
     """Return the unreadable records, and the bytes from here to the log's end where a recovery cuts them off."""
     damage = found.first.damage
     lost = NO_IMPACT
-    if found.missing_count:
-        lost = lost_records(context, evidence, found.missing_count, lacking)
+    if offsets := found.missing_count:
+        lost = lost_records(context, evidence, offsets, lacking)
         if damage.kind is DamageKind.OUT_OF_ORDER:
             # the batch is valid but for its place: the records that are missed may be those in it
             lost = replace(lost, records_lost_at_least=0)

@@ -11,6 +11,7 @@ from kaudit.model.impact import Impact
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.observation import Observation, ObservationKind
 from kaudit.model.producer_patterns import SharedProducerId, StepMismatch
+from kaudit.model.sequence import SequenceRange
 
 _DAY_MS = 86_400_000
 
@@ -50,7 +51,7 @@ def repeated_records(evidence: Evidence, observation: Observation, *, same_bytes
     assert state is not None
     known = max(sequence.distance(batch.first_sequence, state.last_sequence) + 1, 0)
     own = observation.sequences
-    repeated = own._replace(length=min(own.length, known))
+    repeated = SequenceRange(*own[:3], min(own.length, known))
     number = repeated.length - evidence.missing_sequences.count(repeated)
     at_most = min(number, batch.record_count)
     at_least = max(min(number, batch.record_count - (own.length - number)), 0) if same_bytes else 0

@@ -166,7 +166,7 @@ def _findings(
 
     def row_of(place: int) -> tuple[int, FindingRow]:
         finding = result.findings[place]
-        key = (finding.topic or "", -1 if finding.partition is None else finding.partition, finding.replica or "")
+        key = (*finding.partition_key, finding.replica or "")
         incident = incidents.get(id(finding))
         return place, finding_row(finding, places.get(key), incident, profile, many_inputs=many_inputs)
 
