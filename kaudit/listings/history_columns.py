@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.columns import Columns
 from kaudit.model.dtypes import dtype_of
 from kaudit.model.schema import Bool, Int64
@@ -30,6 +31,7 @@ NONE = -(2**63)
 """The number that stands for None."""
 RUN, MARKER, OTHER = range(3)
 """Kinds of entries: `others` of Histories has those that are neither runs nor markers."""
+_KINDS: Mapping[type, int] = {RunEntry: RUN, MarkerEntry: MARKER}
 TYPES = ("ABORT", "COMMIT", "CLEANED", None)
 AT_ONCE = 8192
 """Entries after which the histories of further producer ids are others; of up to twice as many all objects are made together."""
@@ -66,8 +68,8 @@ class HistoryRow(NamedTuple):
 HISTORY_ROW = dtype_of(HistoryRow)
 _OF_RUN = slice(1, 14)
 _NOTHING = dict.fromkeys(HistoryRow._fields, NONE) | {
-    "min_timestamp": -1,
-    "max_timestamp": -1,
+    "min_timestamp": NO_TIMESTAMP,
+    "max_timestamp": NO_TIMESTAMP,
     "is_transactional": False,
     "type": 0,
 }
@@ -178,26 +180,17 @@ def rows_of(
 
 
 def _row(entry: Entry, types: Sequence[str | None], outcomes: Sequence[str]) -> tuple[Any, ...]:
-    row = {**_NOTHING, "kind": OTHER}
-    first, last = entry.first_timestamp, entry.last_timestamp
-    fields: dict[str, Any] = {
-        "first_offset": entry.first_offset,
-        "last_offset": entry.last_offset,
-        "min_timestamp": -1 if first is None else first,
-        "max_timestamp": -1 if last is None else last,
-    }
+    values = {name: value for name in HistoryRow._fields if (value := getattr(entry, name, None)) is not None}
+    row: dict[str, Any] = {**_NOTHING, **values, "kind": _KINDS.get(type(entry), OTHER)}
+    for name, time in (("min_timestamp", entry.first_timestamp), ("max_timestamp", entry.last_timestamp)):
+        row[name] = NO_TIMESTAMP if time is None else time
     match entry:
-        case RunEntry():
-            fields |= {name: getattr(entry, name) for name in HistoryRow._fields[_OF_RUN]} | {"kind": RUN}
-            if entry.transaction is not None:
-                outcome = outcomes.index(entry.transaction.outcome)
-                fields |= {"transaction_first_offset": entry.transaction.first_offset, "transaction_outcome": outcome}
+        case RunEntry(transaction=EntryTransaction(first_offset, outcome)):
+            row |= {"transaction_first_offset": first_offset, "transaction_outcome": outcomes.index(outcome)}
         case MarkerEntry():
-            fields |= {"kind": MARKER, "type": types.index(entry.type)}
-            fields |= {name: getattr(entry, name) for name in ("producer_epoch", "coordinator_epoch")}
-        case EventEntry():
-            fields |= {"producer_epoch": entry.producer_epoch, "first_sequence": entry.base_sequence}
-    row.update((name, value) for name, value in fields.items() if value is not None)
+            row["type"] = types.index(entry.type)
+        case EventEntry(base_sequence=int(sequence)):
+            row["first_sequence"] = sequence
     return tuple(row.values())
 
 

@@ -81,6 +81,8 @@ def merged_runs(runs: Columns, markers: Columns) -> Columns:
 
 def _markers_before(runs: Columns, markers: Columns) -> NDArray[np.int64]:
     """Return for each run how many markers come before its first offset, by producer id and then offset."""
+    if not len(markers):
+        return np.zeros(len(runs), dtype=np.int64)
     ids = np.concatenate([runs["producer_id"], markers["producer_id"]])
     offsets = np.concatenate([runs["first_offset"], markers["offset"]])
     is_marker = np.repeat([False, True], [len(runs), len(markers)])

@@ -359,9 +359,9 @@ def _in_order_of_offsets(
 
     Entries at no offset come first, but events of logs last.
     """
+    if not len(markers.rows) and not others:
+        return _run_rows(runs.rows), {}
     rows = joined([_run_rows(runs.rows), _marker_rows(markers.rows), rows_of(others)])
-    if len(rows) == len(runs.rows):
-        return rows, {}
     batches = len(rows) - len(others)
     whose = np.concatenate([runs.owners, markers.owners, np.array(owners, dtype=np.intp)])
     offsets, ranks, times = (

@@ -36,7 +36,7 @@ class Columns:
         self._columns: dict[str, Column] = {name: _typed(columns[name], dtype[name]) for name in dtype.names or ()}
 
     def __reduce__(self) -> tuple[type["Columns"], tuple[Any, ...]]:
-        return Columns, (self.dtype, self._length, self._held())
+        return Columns, (self.dtype, self._length, self._all_held())
 
     def __len__(self) -> int:
         return self._length
@@ -82,15 +82,18 @@ class Columns:
             column = self._columns[name] = column().astype(self.dtype[name], copy=False)
         return column if self._part is None else column[self._part]
 
-    def settled(self) -> "Columns":
-        """Materialise every column and drop unused memory; call before storing rows."""
-        return Columns(self.dtype, self._length, self._held())
+    def settled(self, dtype: np.dtype[Any] | None = None) -> "Columns":
+        """Materialise every column, or those of `dtype` only, and drop unused memory; call before storing rows."""
+        kept = self.dtype if dtype is None else dtype
+        return Columns(kept, self._length, {name: self._held(name) for name in kept.names or ()})
 
-    def _held(self) -> dict[str, NDArray[Any] | int]:
-        """Every column, made, cut to these rows; numbers that all rows have stay numbers."""
-        return {
-            name: column if isinstance(column, int) else self._column(name) for name, column in self._columns.items()
-        }
+    def _held(self, name: str) -> NDArray[Any] | int:
+        """A column, made, cut to these rows; a number that all rows have stays a number."""
+        column = self._columns[name]
+        return column if isinstance(column, int) else self._column(name)
+
+    def _all_held(self) -> dict[str, NDArray[Any] | int]:
+        return {name: self._held(name) for name in self._columns}
 
     def _all(self) -> Iterator[tuple[str, NDArray[Any]]]:
         return ((name, self._column(name)) for name in self._columns)
@@ -104,12 +107,12 @@ class Columns:
 
     def plus(self, amount: int, *names: str) -> "Columns":
         """Return the same rows with `amount` added to these columns."""
-        columns: Mapping[str, Column] = self._columns if self._part is None else self._held()
+        columns: Mapping[str, Column] = self._columns if self._part is None else self._all_held()
         return Columns(self.dtype, self._length, {**columns, **{name: self[name] + amount for name in names}})
 
     def replaced(self, name: str, values: NDArray[Any]) -> "Columns":
         """Return the same rows with other values, shape (n,), in this column."""
-        columns: Mapping[str, Column] = self._columns if self._part is None else self._held()
+        columns: Mapping[str, Column] = self._columns if self._part is None else self._all_held()
         return Columns(self.dtype, self._length, {**columns, name: values})
 
     def rows(self, chosen: NDArray[np.intp]) -> NDArray[Any]:

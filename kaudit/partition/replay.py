@@ -19,6 +19,8 @@ from kaudit.audits.transactions.transaction_spans import TransactionSpans
 from kaudit.model.columns import Columns
 from kaudit.model.coverage import NO_LINES
 from kaudit.model.damage import MalformedBatch
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.log_rows import Run
 from kaudit.model.result import CoverageGap
 from kaudit.model.transactions import EmptyMarker
 from kaudit.partition.continuity import MAX_LISTED, Continuity
@@ -48,8 +50,15 @@ class RowSink(Protocol):
         """Forget all: the partition is read again from its beginning."""
 
 
+_NOT_SHOWN = frozenset(
+    {"first_position", "partial_batches", "present_before_first", "present_before_last", "segment"}
+    | {"boundary_start", "boundary_count", "head_count"}
+)
+_SHOWN_RUN = dtype_of(Run)[[name for name in Run._fields if name not in _NOT_SHOWN]]
+
+
 class KeptRows(Struct):
-    """Rows kept for display: runs, their boundary batches and markers of chosen producers, chunk by chunk."""
+    """Rows kept for display: runs (what is shown of them) and markers of chosen producers, chunk by chunk."""
 
     producer_ids: frozenset[int] | None
     runs: list[Columns] = field(default_factory=list)
@@ -64,7 +73,7 @@ class KeptRows(Struct):
             chosen = np.fromiter(self.producer_ids, dtype=np.int64, count=len(self.producer_ids))
             runs = runs[np.isin(runs["producer_id"], chosen)]
             markers = markers[np.isin(markers["producer_id"], chosen)]
-        self.runs.append(runs.settled())
+        self.runs.append(runs.settled(_SHOWN_RUN))
         self.markers.append(markers.settled())
 
     def clear(self) -> None:

@@ -109,6 +109,8 @@ def test_a_column_is_made_once_when_it_is_asked_for():
     assert made == []
     assert rows[2:]["size"].tolist() == [2, 3]
     assert rows["size"].tolist() == rows.settled()["size"].tolist() == [0, 1, 2, 3]
+    only = rows.settled(rows.dtype[["size"]])
+    assert (only.dtype.names, only.tolist()) == (("size",), [(0,), (1,), (2,), (3,)])
     assert made == [True]
     assert rows["size"].dtype == BOUNDARY_BATCH["size"]
 

@@ -105,7 +105,7 @@ class _Block:
         self._gap = _COLUMN if marked else _GAP.encode()
         rows = histories.rows
         owners = np.repeat(np.arange(len(histories.producer_ids)), np.diff(histories.starts))
-        self._owners = owners
+        self._owners, self._begins = owners, np.concatenate([[True], owners[1:] != owners[:-1], [True]])
         is_run, is_batch = rows["kind"] == RUN, rows["kind"] != OTHER
         self._epochs = _before(rows["producer_epoch"], is_batch, owners)
         self._leader_epochs = _before(rows["last_leader_epoch"], is_run, owners)
@@ -118,7 +118,7 @@ class _Block:
         """Return the text of these rows."""
         here = slice(cells.first, cells.stop)
         owners, epochs, new_day = self._owners[here], self._epochs[here], self._new_day[here]
-        first, last = self._edges(cells)
+        first, last = self._begins[cells.first : cells.stop], self._begins[cells.first + 1 : cells.stop + 1]
         widths = self._widths[:, owners]
         columns = cells.columns()
         gaps = widths - cells.lengths
@@ -136,12 +136,6 @@ class _Block:
             *where(last, self._end(owners[last])),
         ]
         return text_of_rows(cells.stop - cells.first, pieces)
-
-    def _edges(self, cells: HistoryCells) -> tuple[Mask, Mask]:
-        """Return which rows are the first and the last of their producer ids."""
-        rows = np.arange(cells.first, cells.stop)
-        starts = self._histories.starts
-        return np.isin(rows, starts[:-1]), np.isin(rows + 1, starts[1:])
 
     def _head(self, owners: Numbers) -> list[Piece]:
         """Return the title of each producer id, and the headings."""
