@@ -22,10 +22,17 @@ def unpacked(*archives: Path) -> Path:
             partial = target.with_name(f"{target.name}.partial")
             shutil.rmtree(partial, ignore_errors=True)
             for path in archives:
-                with tarfile.open(path) as tar:
-                    tar.extractall(partial, filter="data")
+                extracted(path, partial)
             partial.rename(target)
     return target
+
+
+def extracted(archive: Path, directory: Path) -> None:
+    """Unpack one of our archives into a directory, also with Debian 12's Python 3.11.2, which knows no filters yet."""
+    with tarfile.open(archive) as tar:
+        if hasattr(tarfile, "data_filter"):
+            tar.extraction_filter = tarfile.data_filter
+        tar.extractall(directory)
 
 
 def _root() -> Path:

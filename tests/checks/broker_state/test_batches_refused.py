@@ -1,7 +1,6 @@
 """Batches that logs say were refused: what is missing, who and where, and whether the logs show that it was mended."""
 
 import re
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from tests.checks.broker_state.lines import (
     sender,
 )
 from tests.logs import Log, data
+from tests.unpacked import extracted
 
 
 def test_the_line_of_a_public_report_says_what_is_missing(tmp_path):
@@ -291,8 +291,7 @@ RECORDED = Path(__file__).parents[2] / "data" / "server-logs" / "min-isr-4.1.1.t
 )
 def test_a_coordinator_that_wrote_again_was_refused_for_a_while(tmp_path, given, outcomes):
     """Two brokers, min.insync.replicas 2: one was stopped and started, and each second a transactional id was initialised."""
-    with tarfile.open(RECORDED) as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(RECORDED, tmp_path)
     log = tmp_path / "server.log"
     if given != "lines":
         # without the lines that show it, and with a time in UTC before each, as kubectl gives: only the directory does

@@ -1,6 +1,5 @@
 """KA819: producer ids whose epochs are used up, by lines of brokers and clients alone."""
 
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from kaudit.checks.broker_state.logged_coordinators import epochs_exhausted
 from kaudit.model.severity import Severity
 from kaudit.source.layout import Layout
 from tests.checks.broker_state.lines import all_findings, append_error, initialized, line, reported, sender
+from tests.unpacked import extracted
 
 COORDINATOR = "kafka.coordinator.transaction.TransactionMetadata"
 REQUEST = (
@@ -150,8 +150,7 @@ RECORDED = Path(__file__).parents[2] / "data" / "server-logs"
 @pytest.mark.parametrize("release", ["4.1.1", "4.4.0"])
 def test_brokers_whose_producers_ran_out_of_epochs(tmp_path, release):
     """Three transactional ids got new producer ids at 32766; a client without one went on below 32767 (tests/live_brokers/coordinator_logs.py)."""
-    with tarfile.open(RECORDED / f"epochs-{release}.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(RECORDED / f"epochs-{release}.tar.xz", tmp_path)
     found = all_findings(tmp_path, server=(tmp_path / "server.log").read_text().splitlines())
     errors = [one for one in found if one.severity is Severity.ERROR]
     (wrapped,) = [one for one in errors if one.code == "KA819"]

@@ -1,7 +1,6 @@
 """KA917: offsets outside the transactions that they belong to (tests/data/exactly-once)."""
 
 import shutil
-import tarfile
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from tests.checks.groups.recorded import findings
 from tests.checks.groups.scanned import scanned
 from tests.live_brokers.exactly_once.stage import DATA
 from tests.logs import Log, data
+from tests.unpacked import extracted
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,14 @@ def test_silent_where_all_offsets_are_in_transactions_or_none_are(name):
 
 @pytest.mark.parametrize("without", ["inputs-0", "outputs-0", "__transaction_state-0"])
 def test_without_turns_the_keys_of_inputs_and_outputs_and_the_name_are_needed(tmp_path, without):
-    with tarfile.open(DATA / "offsets-automatic.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(DATA / "offsets-automatic.tar.xz", tmp_path)
     assert [finding.code for finding in scanned(tmp_path).findings if finding.code == "KA917"] == ["KA917"]
     shutil.rmtree(tmp_path / without)
     assert [finding.code for finding in scanned(tmp_path).findings if finding.code == "KA917"] == []
 
 
 def test_without_turns_other_keys_are_no_outputs_of_these_inputs(tmp_path):
-    with tarfile.open(DATA / "offsets-automatic.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(DATA / "offsets-automatic.tar.xz", tmp_path)
     log = Log()
     for number in range(160):
         log.append(data(-1, -1, -1, payload=b"v", key=b"other %d" % number))
