@@ -23,8 +23,15 @@ _MODULES = (
     "kaudit.engines.local",
 )
 """What most commands import, some of it only when they run."""
-_ANY = Path(__file__).parent / "data" / "accidents" / "two-instances.tar.xz"
-"""A recording that has logs of brokers and of clients."""
+_ROOT = Path(__file__).parents[1]
+_RECORDINGS = _ROOT / "tests/data/accidents"
+_FIRST = (
+    ["scan", "-q", _RECORDINGS / "two-instances.tar.xz"],
+    ["scan", "-q", _RECORDINGS / "restored-backup.tar.xz"],
+    ["timeline", "-q", _ROOT / "samples/hanging-transaction/s29d-late-write-after-abort-0"],
+    ["diff", "-q", _ROOT / "samples/replicas/b1", _ROOT / "samples/replicas/b2"],
+)
+"""Logs of brokers and of clients, copies that differ: what these commands import and make once is most of what others do."""
 
 
 class Ran(NamedTuple):
@@ -73,11 +80,12 @@ def output_of(arguments: Sequence[str], directory: Path, variables: Mapping[str,
 
 @cache
 def _load() -> None:
-    """Import what commands need, and run one: what it makes once, such as the patterns of messages, forks have."""
+    """Import what commands need, and run some: what they make once, such as the patterns of messages, forks have."""
     for name in _MODULES:
         import_module(name)
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        import_module("kaudit.cli.app").run(["scan", "-q", str(_ANY)])
+        for arguments in _FIRST:
+            import_module("kaudit.cli.app").run([*map(str, arguments)])
 
 
 def _code(
