@@ -13,7 +13,7 @@ from kaudit.cli.options import DisplayOptions, RowOutput
 from kaudit.cli.progress import progress_on_stderr
 from kaudit.cli.request import nothing_audited
 from kaudit.cli.targets import write_rows
-from kaudit.engines.repeated_records import RepeatRequest, repeated_records
+from kaudit.engines.repeated_records import repeated_records
 from kaudit.errors import NothingToAuditError
 from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing
 from kaudit.report.console import visible
@@ -37,11 +37,11 @@ def run_dedup(options: ScanOptions, output: RowOutput, asked: RecordOptions, dis
     """List the duplicates in every format asked for; return the exit code."""
     targets = parse_row_targets(output.output_format or (), output.output, options.given)
     names = output.redaction.redactor()
-    level, request = asked.isolation_level.value, RepeatRequest.of(asked)
+    level = asked.isolation_level.value
     with ExitStack() as held:
         try:
             with progress_on_stderr(quiet=display.quiet, verbose=display.verbose) as progress:
-                listing = held.enter_context(repeated_records(options, progress, request))
+                listing = held.enter_context(repeated_records(options, progress, asked))
         except NothingToAuditError as error:
             # whoever parses stdout gets a valid document also now
             if names is not None:

@@ -40,19 +40,6 @@ _Each = Callable[[Sequence[Any], Callable[..., Any]], Iterable[Any]]
 """Does a job for each of some work."""
 
 
-class RepeatRequest(Struct, frozen=True):
-    """How records are compared: by `identity`, None for that which each topic's records plainly have."""
-
-    identity: str | None = None
-    reader: IdentityReader = IdentityReader()
-    temporary_directory: str | None = None
-
-    @classmethod
-    def of(cls, asked: RecordOptions) -> "RepeatRequest":
-        """Return what the options ask for. Raises UsageError for a schema that is none."""
-        return cls(asked.identity, identity_reader(None, asked.schemas, asked.key_schemas), asked.temporary_directory)
-
-
 class Comparable(Struct, frozen=True):
     """A partition whose records are compared, and what reads their identities."""
 
@@ -72,15 +59,11 @@ class RepeatPlan(Struct, frozen=True):
     compared: Sequence[Comparable]
     texts: Sequence[PartitionDirectory] = ()
 
-    @classmethod
-    def of_part(cls, compared: Sequence[Comparable]) -> "RepeatPlan":
-        """Return the plan of some of the partitions."""
-        return cls(Layout([each.directory for each in compared]), compared)
 
-
-def plan_repeats(options: ScanOptions, request: RepeatRequest) -> RepeatPlan:
+def plan_repeats(options: ScanOptions, asked: RecordOptions) -> RepeatPlan:
     """List the input, and choose the identity of each topic by its first records. Raises as `repeated_records`."""
-    identities = TopicIdentities(request.identity, open_segment, request.reader)
+    reader = identity_reader(None, asked.schemas, asked.key_schemas)
+    identities = TopicIdentities(asked.identity, open_segment, reader)
     layout = find_input(options)
     directories = [each for each in layout.partitions if each.segments and each.topic not in INTERNAL_TOPICS]
     if len(directories) > MOST_PARTITIONS:
@@ -97,7 +80,7 @@ def plan_repeats(options: ScanOptions, request: RepeatRequest) -> RepeatPlan:
 def repeated_records(
     options: ScanOptions,
     progress: Progress,
-    request: RepeatRequest | None = None,
+    asked: RecordOptions = RecordOptions(),  # noqa: B008 - frozen
     each: EachPartition = LOCAL.each_partition,
     plan: RepeatPlan | None = None,
 ) -> Iterator[DuplicateListing]:
@@ -110,9 +93,8 @@ def repeated_records(
         NothingToAuditError: no segment was found.
 
     """
-    request = RepeatRequest() if request is None else request
-    plan = plan_repeats(options, request) if plan is None else plan
-    with spill_directory(request.temporary_directory, options.given) as directory:
+    plan = plan_repeats(options, asked) if plan is None else plan
+    with spill_directory(asked.temporary_directory, options.given) as directory:
         with rows_written(directory):
             partitions, read = _found(
                 plan.compared, str(directory), lambda work, job: each(work, job, options, progress), progress
@@ -146,7 +128,7 @@ def _found(
     read: list[ReadPartition] = list(each(work, read_partition))
     cuts, nothing = np.array([cut for one in read for cut in one.cuts], np.uint64), np.zeros(len(read), np.int64)
     buckets = [
-        RepeatTask(number, bits, identified, repeated, keyed, cuts, max(bits, 1), len(read))
+        RepeatTask(number, identified, bits, repeated, keyed, cuts, max(bits, 1), len(read))
         for number in identified.numbers()
     ]
     without_key = sum(each(buckets, match_repeats), nothing)

@@ -1,6 +1,7 @@
 """Batches whose CRC holds but whose content contradicts itself: by their headers, or by decoding their records."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,23 +28,24 @@ _AT_ONCE = 1 << 16
 """Batches that lie side by side come in one read of up to so many bytes: most of an internal topic's have a few hundred."""
 
 
-def whole_batches(batches: Batches, source: ByteSource) -> Iterator[memoryview]:
-    """Yield the bytes of each of these batches of one file, which ascend; fewer where the file has become shorter.
+def whole_batches(positions: NDArray[Any], sizes: NDArray[Any], source: ByteSource) -> Iterator[memoryview]:
+    """Yield the bytes of each batch at these places of one file; fewer where the file has become shorter.
 
     Raises:
         OSError: the file cannot be read.
 
     """
-    for starts, sizes, data in _blocks(batches, source):
-        yield from (data[start:][:size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True))
+    for starts, own, data in _blocks(positions, sizes, source):
+        yield from (data[start : start + size] for start, size in zip(starts.tolist(), own.tolist(), strict=True))
 
 
-def _blocks(batches: Batches, source: ByteSource) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], memoryview]]:
+def _blocks(
+    positions: NDArray[Any], sizes: NDArray[Any], source: ByteSource
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], memoryview]]:
     """Yield where batches that follow one another begin in the bytes that hold them, how long they are, and these bytes.
 
     Of what brokers send only the bytes of a batch, and those that follow it at once, are at its position.
     """
-    positions, sizes = batches["position"], batches["size"]
     ends, first = positions + sizes, 0
     apart = np.append(np.flatnonzero(ends[:-1] != positions[1:]) + 1, len(positions))
     while first < len(positions):
@@ -69,7 +71,7 @@ def batches_with(api_key: int, version: int, batches: Batches, source: ByteSourc
     Both numbers are varints of one group of bits at least: of a batch without compression the records have both bytes in a row.
     """
     places, packed = batches["position"], batches["attributes"] & CODEC_MASK != 0
-    for starts, sizes, data in _blocks(batches, source):
+    for starts, sizes, data in _blocks(places, batches["size"], source):
         octets = np.frombuffer(data, dtype=np.uint8) & 0x7F
         found = np.flatnonzero((octets[:-1] == api_key) & (octets[1:] == version))
         holders = np.searchsorted(starts, found, side="right") - 1

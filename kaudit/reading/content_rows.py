@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
@@ -29,14 +31,16 @@ def read_batch(source: ByteSource, position: int, size: int) -> memoryview:
     return data
 
 
-def read_batches(source: ByteSource, batches: Batches) -> Iterator[tuple[list[int], list[memoryview]]]:
+def read_batches(
+    source: ByteSource, positions: NDArray[Any], sizes: NDArray[Any]
+) -> Iterator[tuple[list[int], list[memoryview]]]:
     """Yield the numbers and the bytes of batches, some at once; those that cannot be read are left out."""
     numbers: list[int] = []
     data: list[memoryview] = []
     room = _AT_ONCE
-    fit = np.flatnonzero(batches["size"] <= MAX_BATCH_BYTES)
-    sizes = batches["size"][fit].tolist()
-    for number, size, content in zip(fit.tolist(), sizes, whole_batches(batches[fit], source), strict=True):
+    fit = np.flatnonzero(sizes <= MAX_BATCH_BYTES)
+    contents = whole_batches(positions[fit], sizes[fit], source)
+    for number, size, content in zip(fit.tolist(), sizes[fit].tolist(), contents, strict=True):
         if len(content) < size:
             continue
         data.append(content)

@@ -11,7 +11,7 @@ from kaudit.diff.records.group_offsets import GroupOffset, read_again, translate
 from kaudit.diff.records.topics import Pairing
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.record_ledger import LedgerPlan, LedgerRequest, commits_of_source, plan_ledger, record_ledger
-from kaudit.engines.repeated_records import Comparable, RepeatPlan, RepeatRequest, plan_repeats, repeated_records
+from kaudit.engines.repeated_records import Comparable, RepeatPlan, plan_repeats, repeated_records
 from kaudit.engines.replicas import name_replicas, plan_diff
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.ledger import LedgerResult
@@ -20,7 +20,7 @@ from kaudit.report.machine.tables import comparison_rows, matched_range_rows, re
 from kaudit.report.render_options import Row
 from kaudit.report.text.duplicates import duplicate_rows
 from kaudit.scanning.comparison_options import LedgerOptions, RecordOptions, ReplicaOptions
-from kaudit.source.layout import Unreadable
+from kaudit.source.layout import Layout, Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.composition import incomplete, require_complete
 from kaudit.spark.options import ReadOptions, absolute
@@ -56,12 +56,11 @@ class DedupReader:
     """Lists the input, and reads schemas, where Spark plans; a task compares the records of partitions of about a block together."""
 
     def __init__(self, options: ReadOptions) -> None:
-        asked = options.compared_as(RecordOptions)
-        self.options, self._request, self._read_committed = options, RepeatRequest.of(asked), asked.read_committed
+        self.options, self._asked = options, options.compared_as(RecordOptions)
 
     def parts(self) -> list[bytes]:
         """Return what each task compares. Raises as `plan_repeats`, and UnreadableInputError."""
-        plan = plan_repeats(self.options.scan_options(), self._request)
+        plan = plan_repeats(self.options.scan_options(), self._asked)
         return _parts(plan.compared, plan.layout.unreadable, self.options)
 
     def read(self, part: bytes) -> Iterator[pa.RecordBatch]:
@@ -69,11 +68,14 @@ class DedupReader:
         return _in_task("dedup", part, self._rows)
 
     def _rows(self, compared: Sequence[Comparable]) -> Iterator[Row]:
-        asked, plan = self.options.scan_options(jobs=1), RepeatPlan.of_part(compared)
-        with repeated_records(asked, SilentProgress(), self._request, plan=plan) as listing:
+        options, plan = (
+            self.options.scan_options(jobs=1),
+            RepeatPlan(Layout([each.directory for each in compared]), compared),
+        )
+        with repeated_records(options, SilentProgress(), self._asked, plan=plan) as listing:
             if not self.options.allow_incomplete:
                 require_complete(listing.scan)
-            yield from duplicate_rows(listing, read_committed=self._read_committed)
+            yield from duplicate_rows(listing, read_committed=self._asked.read_committed)
             _require(listing.failed, self.options)
 
 

@@ -38,7 +38,9 @@ def test_batches_are_read_some_at_once_and_those_that_are_gone_left_out(monkeypa
     batches, raw, size = decode(log), log.encode(), len(log.batches[0].encode())
     for room, groups in ((1 << 20, [[0, 1, 2]]), (2 * size, [[0, 1], [2]]), (1, [[0], [1], [2]])):
         monkeypatch.setattr("kaudit.reading.content_rows._AT_ONCE", room)
-        found = list(read_batches(Bytes(raw[:-1]), batches))  # the last one was cut off since it was found
+        found = list(
+            read_batches(Bytes(raw[:-1]), batches["position"], batches["size"])
+        )  # the last one was cut off since it was found
         assert [numbers for numbers, _ in found] == groups
         read = [bytes(one) for _, some in found for one in some]
         assert read == [batch.encode() for batch in log.batches[:3]]
@@ -56,7 +58,8 @@ def test_the_bytes_of_batches_of_data_no_longer_than_a_limit():
     log = log_of(data(7, 0, 0, payload=b"a"), marker(7, 0), data(7, 0, 1, payload=b"ab"), data(7, 0, 2, payload=b"abc"))
     raw = [batch.encode() for batch in log.batches]
     for limit, expected in ((len(raw[3]), [0, 2, 3]), (len(raw[2]), [0, 2]), (len(raw[0]), [0]), (len(raw[0]) - 1, [])):
-        found = [bytes(one) for one in whole_batches(data_of(decode(log), limit), Bytes(log.encode()))]
+        chosen = data_of(decode(log), limit)
+        found = [bytes(one) for one in whole_batches(chosen["position"], chosen["size"], Bytes(log.encode()))]
         assert found == [raw[number] for number in expected]
 
 

@@ -156,7 +156,7 @@ class GroupLogReader(Struct, frozen=True):
             for piece in stream_batches(source, ByteRange(0, segment.size, segment.size), expected_offset=None):
                 # every release with groups in __consumer_offsets that speak of producers writes magic 2
                 batches, done = piece.batches[piece.batches["magic"] >= CURRENT_MAGIC], 0
-                for numbers, data in read_batches(source, batches):
+                for numbers, data in read_batches(source, batches["position"], batches["size"]):
                     own, done = batches[done : numbers[-1] + 1], numbers[-1] + 1
                     spans = _sound_spans(own, data)
                     yield from (

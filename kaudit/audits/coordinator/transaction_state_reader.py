@@ -154,7 +154,8 @@ class CoordinatorReader:
             ):
                 if piece.damages:
                     self.unreadable.append(f"{directory.topic}-{directory.partition}: {piece.damages[0].detail}")
-                for data in whole_batches(data_of(piece.batches, _MAX_BATCH), source):
+                batches = data_of(piece.batches, _MAX_BATCH)
+                for data in whole_batches(batches["position"], batches["size"], source):
                     yield from self._decode(data, directory)
 
     def _printed(self, source: SegmentText, segment: SegmentFile) -> Iterator[tuple[int, int, TransactionRecord]]:

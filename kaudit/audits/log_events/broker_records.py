@@ -268,4 +268,5 @@ def _with_bytes(batches: Batches, source: ByteSource) -> Iterator[StampedBatch]:
     chosen = batches[(batches["magic"] >= CURRENT_MAGIC) & (batches["size"] <= _MAX_BATCH)]
     names = ("attributes", "leader_epoch", "max_timestamp")
     columns = (chosen["base_offset"], last_offsets(chosen), *(chosen[name] for name in names))
-    yield from map(StampedBatch, *(column.tolist() for column in columns), whole_batches(chosen, source))
+    contents = whole_batches(chosen["position"], chosen["size"], source)
+    yield from map(StampedBatch, *(column.tolist() for column in columns), contents)

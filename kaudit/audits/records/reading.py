@@ -1,7 +1,7 @@
 """One partition to rows of identities, in files: the function that is scheduled for every partition."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from kaudit.model.ledger import SideCounts
 from kaudit.model.result import PartitionSummary
 from kaudit.reading.chunk_plan import OpenSource, whole_segments
 from kaudit.reading.chunk_reader import read_serially
-from kaudit.reading.content_rows import read_batch
+from kaudit.reading.content_rows import read_batches
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
 from kaudit.reading.producer_grouping import merge
@@ -194,20 +194,16 @@ class PartitionRecords:
 
     def _identified(self, batches: Columns) -> IdentityColumns:
         """Return the records of batches of data that lie in one segment."""
-        whole: list[memoryview] = []
-        numbers: list[int] = []
+        read: list[tuple[list[int], list[memoryview]]] = []
         segment = self._task.directory.segments[int(batches["segment"][0])]
         try:
             with closing(self._open(segment)) as source:
-                places = zip(batches["position"].tolist(), batches["size"].tolist(), strict=True)
-                for number, (position, size) in enumerate(places):
-                    with suppress(ValueError):  # longer than is held, or cut off since it was found
-                        whole.append(read_batch(source, position, size))
-                        numbers.append(number)
+                read += read_batches(source, batches["position"], batches["size"])
         except OSError:
-            whole.clear()  # noted by FailedReads
-        self._undecoded += len(batches["size"]) - len(whole)
-        found, undecoded = self._task.reader.columns(whole)
+            read.clear()  # noted by FailedReads
+        numbers = [number for own, _ in read for number in own]
+        self._undecoded += len(batches["size"]) - len(numbers)
+        found, undecoded = self._task.reader.columns([batch for _, data in read for batch in data])
         self._undecoded += len(undecoded)
         appended = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0
         self._appended += int(np.maximum(batches["record_count"][appended], 0).sum(dtype=np.int64))

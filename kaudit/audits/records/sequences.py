@@ -61,30 +61,32 @@ def _producers(rows: Rows) -> NDArray[Any]:
 
 def _gone_back(batches: Rows, highest: dict[tuple[int, int], int]) -> Iterator[Rows]:
     """Yield the batches that do not begin after the highest sequence of their producer epoch, and note the new ones."""
-    order = np.lexsort((np.arange(len(batches)), batches["epoch"], batches["producer_id"]))
-    rows = batches[order]
+    rows = batches[np.lexsort((np.arange(len(batches)), batches["epoch"], batches["producer_id"]))]
     producers = _producers(rows)
     starts = np.flatnonzero(np.append(True, producers[1:] != producers[:-1]))
+    keys = list(zip(rows["producer_id"][starts].tolist(), rows["epoch"][starts].tolist(), strict=True))
     first = rows["sequence"].astype(np.int64)
     last = (first + np.maximum(rows["span"], 0)) & MAX_SEQUENCE
-    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
-        key = int(rows["producer_id"][start]), int(rows["epoch"][start])
-        known = highest.get(key, -1)
-        before = np.append(known, last[start : stop - 1])
-        ahead = ((first[start:stop] - before) & MAX_SEQUENCE) - 1
-        if known < 0:
-            ahead[0] = 0
-        if ((ahead >= 0) & (ahead < _AHEAD)).all():
-            highest[key] = int(last[stop - 1])
-            continue
-        back = []
-        for index in range(start, stop):
-            if known >= 0 and not 0 < (int(first[index]) - known) & MAX_SEQUENCE <= _AHEAD:
-                back.append(index)
-            if known < 0 or (int(last[index]) - known) & MAX_SEQUENCE <= _AHEAD:
-                known = int(last[index])
-        highest[key] = known
-        yield rows[back]
+    before = np.append(-1, last[:-1])
+    before[starts] = [highest.get(key, -1) for key in keys]
+    ahead = np.where(before < 0, 0, ((first - before) & MAX_SEQUENCE) - 1)
+    stops = np.append(starts[1:], len(rows))
+    highest.update(zip(keys, last[stops - 1].tolist(), strict=True))
+    for group in np.flatnonzero(np.logical_or.reduceat((ahead < 0) | (ahead >= _AHEAD), starts)).tolist():
+        own = slice(int(starts[group]), int(stops[group]))
+        back, highest[keys[group]] = _passed(first[own].tolist(), last[own].tolist(), int(before[own.start]))
+        yield rows[own][back]
+
+
+def _passed(firsts: Sequence[int], lasts: Sequence[int], known: int) -> tuple[list[int], int]:
+    """Return which batches of one producer epoch begin at or before the highest sequence, `known` before the first (-1: none), and the new one."""
+    back = []
+    for index, (first, last) in enumerate(zip(firsts, lasts, strict=True)):
+        if known >= 0 and not 0 < (first - known) & MAX_SEQUENCE <= _AHEAD:
+            back.append(index)
+        if known < 0 or (last - known) & MAX_SEQUENCE <= _AHEAD:
+            known = last
+    return back, known
 
 
 def _overlapping(stored: Iterable[Rows], suspects: Rows) -> tuple[Rows, int]:

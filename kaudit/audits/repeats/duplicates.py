@@ -4,7 +4,7 @@ import hashlib
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -17,13 +17,14 @@ from kaudit.audits.records.reading import STILL_OPEN, ReadPartition, in_hidden
 from kaudit.audits.records.spill import Rows, Spill
 from kaudit.audits.records.stored import StoredBatches
 from kaudit.audits.repeats.ranges import RangeBuilder, Repeat
-from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET, RecordBatchHeader
+from kaudit.formats.errors import WireError
+from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET
 from kaudit.formats.log.legacy import LegacyRecord
 from kaudit.formats.log.records import Record
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation, RepeatedRange
 from kaudit.reading.chunk_plan import OpenSource
-from kaudit.reading.content_rows import read_batch, records_of
+from kaudit.reading.content_rows import read_batches, records_of
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.source.layout import PartitionDirectory
 
@@ -34,40 +35,31 @@ _BatchPlace = tuple[int, int, int]
 _HIDDEN = frozenset({"aborted", "open"})
 """Outcomes of transactions that are hidden from read_committed consumers."""
 
-_HEADER = HEADER.struct(*RecordBatchHeader._fields)
+_PRODUCER, _PRODUCER_AT = HEADER.struct("producer_id", "producer_epoch"), HEADER.offset("producer_id")
 
 
-class Unit(Struct, frozen=True):
-    """A record as it is compared. `identity`: 128 bits of what it is compared by."""
-
-    offset: int
-    timestamp: int | None
-    producer_id: int | None
-    producer_epoch: int | None
-    sequence: int | None
-    key: bytes | None
-    identity: tuple[int, int]
+_Sender = tuple[int | None, int | None, int | None]
 
 
 class StoredBatch:
-    """A batch of any magic, decoded; `identities` of its records by offset. Raises WireError where it cannot be decoded."""
+    """A batch of any magic, decoded; `records` and their `identities` (128 bits each) by offset. Raises WireError where it cannot be decoded."""
 
     def __init__(self, data: memoryview, identities: Mapping[int, tuple[int, int]]) -> None:
         current = data[MAGIC_OFFSET] >= CURRENT_MAGIC
-        header = RecordBatchHeader._make(_HEADER.unpack_from(data)) if current else None
-        self._producer: tuple[int | None, int | None] = (None, None)
-        if header is not None and header.producer_id >= 0:
-            self._producer = header.producer_id, header.producer_epoch
+        producer_id, epoch = _PRODUCER.unpack_from(data, _PRODUCER_AT) if current else (-1, -1)
+        self._producer = (None, None) if producer_id < 0 else (producer_id, epoch)
         self.records: dict[int, Record | LegacyRecord] = {record.offset: record for record in records_of(data)}
-        self._identities = identities
+        self.identities = identities
 
-    def unit(self, offset: int) -> Unit:
-        """Return the record at an offset. Raises KeyError where there is none."""
+    def sender(self, offset: int) -> _Sender:
+        """Return producer id, epoch and sequence of a record, None for what it has not. Raises KeyError where there is no record."""
         record = self.records[offset]
-        sequence = record.sequence if isinstance(record, Record) else None
-        return Unit(
-            record.offset, _known(record.timestamp), *self._producer, sequence, record.key, self._identities[offset]
-        )
+        return *self._producer, record.sequence if isinstance(record, Record) else None
+
+    def timestamp(self, offset: int) -> int | None:
+        """Return a record's timestamp in ms, None where it has none."""
+        timestamp = self.records[offset].timestamp
+        return None if timestamp == NO_TIMESTAMP else timestamp
 
     def place(self, offset: int) -> tuple[int, int]:
         """Return the number of a record in the batch, by offset, and that of all."""
@@ -152,7 +144,7 @@ class DuplicateReader:
             if duplicate.repeats:
                 same_layout = again.place(suspect.again.offset) == earlier.place(suspect.earlier.offset)
                 records = again.records[suspect.again.offset], earlier.records[suspect.earlier.offset]
-                content = hash(again.unit(suspect.again.offset).identity)
+                content = hash(again.identities[suspect.again.offset])
                 yield from self._counted(ranges.add(Repeat(duplicate, *records, suspect.copies, same_layout), content))
         yield from self._counted(ranges.finish())
 
@@ -231,67 +223,66 @@ class DuplicateReader:
         one, other = suspect.again.offset, suspect.earlier.offset
         if not suspect.copy and (one not in again.records or other not in earlier.records):
             return None
-        unit, first = again.unit(one), earlier.unit(other)
-        if (unit.identity == first.identity) is not bool(suspect.copy):
+        key, repeats = again.records[one].key, bool(suspect.copy)
+        if (again.identities[one] == earlier.identities[other]) is not repeats:
             return None
-        return self._duplicate(suspect, unit, first)
-
-    def _duplicate(self, suspect: _Suspect, unit: Unit, first: Unit) -> Duplicate:
-        again, repeats = suspect.again, bool(suspect.copy)
-        segment = self._partition.directory.segments[again.segment]
+        sender, earlier_sender = again.sender(one), earlier.sender(other)
+        place = suspect.again
+        segment = self._partition.directory.segments[place.segment]
         return Duplicate(
-            offset=unit.offset,
-            last_offset=unit.offset,
+            offset=one,
+            last_offset=one,
             record_count=1,
             segment=segment.name if segment.fetched is None else None,
-            position=again.position if segment.fetched is None else None,
-            timestamp=unit.timestamp,
-            producer_id=unit.producer_id,
-            producer_epoch=unit.producer_epoch,
-            sequence=unit.sequence,
-            transaction_outcome=again.outcome,
-            original_offset=first.offset,
-            original_last_offset=first.offset,
-            original_timestamp=first.timestamp,
-            original_producer_id=first.producer_id,
-            original_producer_epoch=first.producer_epoch,
-            original_sequence=first.sequence,
+            position=place.position if segment.fetched is None else None,
+            timestamp=again.timestamp(one),
+            producer_id=sender[0],
+            producer_epoch=sender[1],
+            sequence=sender[2],
+            transaction_outcome=place.outcome,
+            original_offset=other,
+            original_last_offset=other,
+            original_timestamp=earlier.timestamp(other),
+            original_producer_id=earlier_sender[0],
+            original_producer_epoch=earlier_sender[1],
+            original_sequence=earlier_sender[2],
             original_transaction_outcome=suspect.earlier.outcome,
-            relation=_relation(unit, first) if repeats else Relation.SEQUENCE_REUSED,
+            relation=_relation(sender, earlier_sender) if repeats else Relation.SEQUENCE_REUSED,
             repeats=repeats,
             copy=suspect.copy or None,
-            dropped_by_key=unit.key is not None and unit.key == first.key if repeats else None,
+            dropped_by_key=key is not None and key == earlier.records[other].key if repeats else None,
             dropped_by_sequence=suspect.known_sequence,
-            read_committed=not {again.outcome, suspect.earlier.outcome} & _HIDDEN,
-            key_hash=None if unit.key is None else hashlib.sha256(unit.key).hexdigest(),
+            read_committed=not {place.outcome, suspect.earlier.outcome} & _HIDDEN,
+            key_hash=None if key is None else hashlib.sha256(key).hexdigest(),
         )
 
     def _read(self, places: Sequence[_BatchPlace]) -> Iterator[tuple[_BatchPlace, StoredBatch]]:
         """Yield the batches at these places; none of what is no longer there, or cannot be read or decoded."""
-        stored: dict[_BatchPlace, memoryview] = {}
-        for segment, within in groupby(places, key=itemgetter(0)):
+        for segment, within in groupby((place for place in places if place[2]), key=itemgetter(0)):
+            own = np.array([*within], dtype=np.int64)
             with suppress(OSError), closing(self._open(self._partition.directory.segments[segment])) as source:
-                for place in (place for place in within if place[2]):
-                    with suppress(ValueError):
-                        stored[place] = read_batch(source, *place[1:])
-        columns, undecoded = self._partition.reader.columns(list(stored.values()))
-        ends = np.cumsum(np.bincount(columns.batches, minlength=len(stored))).tolist()
-        identities = list(zip(columns.offsets.tolist(), map(tuple, columns.identities.tolist()), strict=True))
-        for number, (place, data) in enumerate(stored.items()):
-            if number not in undecoded:
-                start = ends[number - 1] if number else 0
-                yield place, StoredBatch(data, dict(identities[start : ends[number]]))
+                for numbers, batches in read_batches(source, own[:, 1], own[:, 2]):
+                    found = zip(own[numbers].tolist(), self._decoded_of(batches), strict=True)
+                    yield from ((tuple(place), batch) for place, batch in found if batch is not None)
+
+    def _decoded_of(self, batches: Sequence[memoryview]) -> Iterator[StoredBatch | None]:
+        """Yield each of these batches, None for one that cannot be decoded."""
+        columns, undecoded = self._partition.reader.columns(batches)
+        identities = zip(columns.offsets.tolist(), map(tuple, columns.identities.tolist()), strict=True)
+        counts = np.bincount(columns.batches, minlength=len(batches)).tolist()
+        for number, (data, count) in enumerate(zip(batches, counts, strict=True)):
+            own = dict(islice(identities, count))
+            try:
+                yield None if number in undecoded else StoredBatch(data, own)
+            except WireError:
+                yield None  # of a header of its records, which nothing else reads
 
 
-def _relation(unit: Unit, first: Unit) -> Relation:
-    if unit.producer_id is None or first.producer_id is None:
+def _relation(sender: _Sender, earlier: _Sender) -> Relation:
+    if sender[0] is None or earlier[0] is None:
         return Relation.NO_PRODUCER_ID
-    if unit.producer_id != first.producer_id:
+    if sender[0] != earlier[0]:
         return Relation.OTHER_PRODUCER_ID
-    if unit.producer_epoch != first.producer_epoch:
+    if sender[1] != earlier[1]:
         return Relation.OTHER_EPOCH
-    return Relation.SAME_SEQUENCE if unit.sequence == first.sequence else Relation.OTHER_SEQUENCE
-
-
-def _known(timestamp: int | None) -> int | None:
-    return None if timestamp == NO_TIMESTAMP else timestamp
+    return Relation.SAME_SEQUENCE if sender == earlier else Relation.OTHER_SEQUENCE

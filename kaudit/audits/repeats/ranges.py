@@ -141,13 +141,17 @@ class RangeBuilder:
         self._identity = identity
         self._keys_recur = keys_recur
         self._open: dict[tuple[object, ...], _Open] = {}
+        self._oldest = -1
+        """No open range has its last repeat before this offset."""
 
     def add(self, repeat: Repeat, content: int) -> Iterator[RepeatedRange]:
         """Yield the ranges that ended before this repeat; `content` is equal for equal records."""
         duplicate = repeat.duplicate
-        for key, ended in list(self._open.items()):
-            if duplicate.offset - ended.last.duplicate.offset > _GAP:
-                yield self._closed(self._open.pop(key))
+        if duplicate.offset - self._oldest > _GAP:
+            for key, ended in list(self._open.items()):
+                if duplicate.offset - ended.last.duplicate.offset > _GAP:
+                    yield self._closed(self._open.pop(key))
+            self._oldest = min((each.last.duplicate.offset for each in self._open.values()), default=duplicate.offset)
         key = _producers(duplicate)
         found = self._open.get(key)
         if found is None or not found.goes_on_with(repeat):

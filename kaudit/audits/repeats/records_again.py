@@ -93,7 +93,7 @@ class RecordsAgain(Struct, frozen=True):
 
     def decoded(self, source: ByteSource, rows: Batches) -> Iterator[tuple[Batches, IdentityColumns]]:
         """Yield batches of a segment, some at once, and their records; those that cannot be decoded have none."""
-        for numbers, data in read_batches(source, rows):
+        for numbers, data in read_batches(source, rows["position"], rows["size"]):
             columns, _ = self.reader.columns(data, MAX_BATCH_BYTES)
             yield rows[numbers], columns
 

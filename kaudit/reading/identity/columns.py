@@ -71,7 +71,7 @@ class IdentityReader(Struct, frozen=True):
                 found.append(_one_by_one(batch, number, parts, self.identity))
             except WireError:
                 undecoded.append(number)
-        return _joined(found), undecoded
+        return _joined(found or [_of_spans(record_spans([])[0], ())]), undecoded
 
 
 def _of_spans(spans: RecordSpans, parts: tuple[Part, ...]) -> IdentityColumns:
@@ -109,9 +109,10 @@ def _bounds(spans: RecordSpans, parts: tuple[Part, ...]) -> Iterator[tuple[list[
 
 def _keys(spans: RecordSpans) -> _Column:
     digest, data = hashes().xxh3_64_intdigest, spans.data
-    bounds = zip(spans.keys.tolist(), spans.values.tolist(), strict=True)
-    keys = np.array([digest(data[first:end]) or 1 for first, end in bounds], dtype=np.uint64)
-    keys[spans.null_keys] = NO_KEY
+    keys = np.full(len(spans.offsets), NO_KEY, dtype=np.uint64)
+    own = ~spans.null_keys
+    bounds = zip(spans.keys[own].tolist(), spans.values[own].tolist(), strict=True)
+    keys[own] = [digest(data[first:end]) or 1 for first, end in bounds]
     return keys
 
 
@@ -155,17 +156,4 @@ def _key(record: AnyRecord) -> int:
 
 
 def _joined(found: Sequence[IdentityColumns]) -> IdentityColumns:
-    if not found:
-        return _NO_RECORDS
     return IdentityColumns(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
-
-
-_NO_RECORDS = IdentityColumns(
-    np.empty(0, dtype=np.int64),
-    np.empty((0, 2), dtype=np.uint64),
-    np.empty(0, dtype=np.int64),
-    np.empty(0, dtype=np.uint64),
-    np.empty(0, dtype=np.bool_),
-    np.empty(0, dtype=np.bool_),
-    np.empty(0, dtype=np.int64),
-)

@@ -3,6 +3,7 @@
 import enum
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -112,6 +113,7 @@ PRESETS: dict[str, tuple[tuple[Part, ...], ...]] = {
 """What connectors and specifications make unique: Debezium's change events and its outbox event router, CloudEvents' Kafka binding."""
 
 
+@lru_cache(maxsize=64)
 def parse_identity(text: str) -> Identity:
     """Parse `--identity`. Raises UsageError for a part that there is not."""
     if text in PRESETS:

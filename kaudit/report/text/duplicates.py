@@ -1,9 +1,8 @@
 """`kaudit dedup`: what repeats what and why, rows of duplicates, and their effect on consumers that deduplicate."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from kaudit.audits.repeats.duplicates import PartitionDuplicates
 from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing, PartitionTotal
@@ -47,8 +46,7 @@ def duplicate_rows(listing: DuplicateListing, *, read_committed: bool) -> Iterat
 def _fields(partition: PartitionDuplicates, found: Duplicate | RepeatedRange) -> Row:
     directory = partition.directory
     place = {"topic": directory.topic, "partition": directory.partition, "replica": directory.replica}
-    values = structs.asdict(found).items()
-    return {**place, **{name: value.value if isinstance(value, Enum) else value for name, value in values}}
+    return {**place, **to_builtins(found)}
 
 
 def jsonl(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kaudit.engines.progress import SilentProgress
-from kaudit.engines.repeated_records import RepeatRequest, repeated_records
+from kaudit.engines.repeated_records import repeated_records
 from kaudit.model.duplicates import RepeatedRange
+from kaudit.scanning.comparison_options import RecordOptions
 from kaudit.scanning.options import ScanOptions
 from tests.formats.encoders import batch, record
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
@@ -17,7 +18,7 @@ TEXTS = [b"a", b"b", b"c", b"d", b"e"]
 
 
 def ranges_of(path, identity=None, **more):
-    with repeated_records(ScanOptions(paths=[str(path)]), SilentProgress(), RepeatRequest(identity)) as listing:
+    with repeated_records(ScanOptions(paths=[str(path)]), SilentProgress(), RecordOptions(identity)) as listing:
         each = listing.found(**{"read_committed": False, **more})
         return [found for _, found in each if isinstance(found, RepeatedRange)]
 

@@ -21,27 +21,27 @@ def stored(raw):
 @pytest.mark.parametrize(("offset", "sequence", "time"), [(100, 40, T), (101, 41, T + 5), (102, 42, T + 7)])
 def test_a_record_of_a_batch(offset, sequence, time):
     raw = batch(RECORDS, 100, base_timestamp=T, max_timestamp=T + 7, **PRODUCER)
-    unit = stored(raw).unit(offset)
-    assert (unit.offset, unit.timestamp) == (offset, time)
-    assert (unit.producer_id, unit.producer_epoch, unit.sequence) == (7, 2, sequence)
+    assert stored(raw).records[offset].offset == offset
+    assert stored(raw).timestamp(offset) == time
+    assert stored(raw).sender(offset) == (7, 2, sequence)
     assert stored(raw).place(offset) == (offset - 100, 3)
     with pytest.raises(KeyError):
-        stored(raw).unit(103)
+        stored(raw).sender(103)
 
 
 def test_what_records_say():
     own = stored(batch([*RECORDS, record(3, 99, b"k", b"v")], 100, codec=GZIP))
-    first, other, keyless, again = (own.unit(offset).identity for offset in range(100, 104))
+    first, other, keyless, again = (own.identities[offset] for offset in range(100, 104))
     assert first == again
     assert len({first, other, keyless}) == 3
-    assert stored(batch(RECORDS, 555, base_timestamp=T + 9)).unit(555).identity == first
-    assert [own.unit(offset).key for offset in range(100, 104)] == [b"k", b"k", None, b"k"]
+    assert stored(batch(RECORDS, 555, base_timestamp=T + 9)).identities[555] == first
+    assert [own.records[offset].key for offset in range(100, 104)] == [b"k", b"k", None, b"k"]
 
 
 def test_no_producer_and_no_time():
-    unit = stored(batch(RECORDS, 100, base_timestamp=-1, max_timestamp=-1)).unit(100)
-    assert (unit.timestamp, unit.producer_id, unit.producer_epoch, unit.sequence) == (None, None, None, None)
+    own = stored(batch(RECORDS, 100, base_timestamp=-1, max_timestamp=-1))
+    assert (own.timestamp(100), own.sender(100)) == (None, (None, None, None))
     for magic, time in ((0, None), (1, T)):
-        unit = stored(message(100, magic, key=b"k", value=b"v", timestamp=T)).unit(100)
-        assert (unit.offset, unit.timestamp, unit.key) == (100, time, b"k")
-        assert (unit.producer_id, unit.producer_epoch, unit.sequence) == (None, None, None)
+        own = stored(message(100, magic, key=b"k", value=b"v", timestamp=T))
+        assert (own.records[100].offset, own.timestamp(100), own.records[100].key) == (100, time, b"k")
+        assert own.sender(100) == (None, None, None)
