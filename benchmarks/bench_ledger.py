@@ -7,7 +7,7 @@ Each side has `--records` records of 200 bytes; the mirror lacks some, has a tho
 compared with `kaudit inspect --records` of both sides (of the checkout in `--tree`, if given), and, at `--peer-records`, with
 a consumer pair that keeps a dict of what the source has: kafka-python's parser over the same segments, no network. With `--spark`
 also, at `--peer-records`, with Spark's Kafka source and an anti join, which a broker on this machine serves (Maven and Java are needed).
-Prints one JSON object; needs 0.5 GB of disk for each million records, which it deletes.
+And `dedup` of the source beside `scan --depth headers` of it. Prints one JSON object; needs 0.5 GB of disk for each million records, which it deletes.
 """
 
 import argparse
@@ -136,6 +136,9 @@ def main() -> int:
             peer = _peer(name, source, target, options.tree)
             costs = runner.interleaved({"ledger": ledger, name: peer}, options.rounds)
             result[f"of {records} records, beside {name}"] = compared(costs, name)
+            result[f"dedup of {records} records, times scan --depth headers"] = dedup_ratio(
+                runner, source, options.rounds
+            )
             if name == "dict" and options.spark:
                 topics = {"source": source / "orders-0", "target": target / "orders-0"}
                 with served(Path(place) / "broker", topics) as address:
@@ -149,6 +152,15 @@ def main() -> int:
                 }
     print(json.dumps(result, indent=2))
     return 0
+
+
+def dedup_ratio(runner: Runner, source: Path, rounds: int) -> float:
+    """CPU time of `dedup` of a log without repeats."""
+    headers = [*KAUDIT, "--depth", "headers", "--jobs", "1", str(source)]
+    costs = runner.interleaved(
+        {"dedup": [*KAUDIT[:3], "dedup", "-q", "--jobs", "1", str(source)], "headers": headers}, rounds
+    )
+    return round(costs["dedup"].cpu / costs["headers"].cpu, 2)
 
 
 def compared(costs: dict[str, Cost], peer: str) -> dict[str, float]:
