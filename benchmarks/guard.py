@@ -27,7 +27,7 @@ LIMITS = {
 }
 """A fifth above the most of three runs at load 9; of numpy passes, a machine without AVX-512 needs 8 % more, too."""
 MIB_EACH = {"large": 256}
-INTERNAL = {"__consumer_offsets": (generate_commits, 44.0), "__cluster_metadata": (generate_metadata, 3.0)}
+INTERNAL = {"__consumer_offsets": (generate_commits, 3.0), "__cluster_metadata": (generate_metadata, 3.0)}
 """What writes a log of these topics, and how many times as much its scan may cost as that of a plain topic of the same bytes."""
 
 
