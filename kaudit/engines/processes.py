@@ -11,16 +11,21 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from threading import Condition, Thread
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from kaudit.deferred import Deferred
 from kaudit.engines.ranges import Range, RangeRead, read_most, reads
 from kaudit.reading.chunk_plan import ChunkSpec
 from kaudit.reading.chunk_rows import Outcome
+
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = Deferred("concurrent.futures")
 
 _TASK_BYTES = 4 << 20
 """Small segments share a task until they have this many bytes."""
@@ -56,9 +61,9 @@ def read_in_processes(found: Iterable[Range], processes: int, start_method: str)
             yield from _results(waiting.popleft(), pool)
 
 
-def forked(number: int) -> ProcessPoolExecutor:
+def forked(number: int) -> "futures.ProcessPoolExecutor":
     """Return processes that are forked, for tasks whose results are few and small."""
-    return ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("fork"))
+    return futures.ProcessPoolExecutor(number, mp_context=multiprocessing.get_context("fork"))
 
 
 class _Pool:

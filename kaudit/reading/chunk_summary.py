@@ -53,20 +53,15 @@ def compress(  # noqa: PLR0913 - independent inputs
     rows.first_position = int(batches["position"].min())
     rows.last_position = int(batches["position"].max())
     steps = bases[1:] - lasts[:-1]
-    contiguous = bool((steps == 1).all())
-    rows.ordered = contiguous or bool((steps > 0).all())
+    rows.ordered = bool((steps > 0).all())
     if not rows.ordered:
         return rows
     if digests:
         rows.leaves = range_leaves(batches["base_offset"], lasts, batches["leader_epoch"], batches["crc"])
-    if contiguous:
-        before = bases - bases[0]
-        rows.offsets_present = rows.last_offset - rows.first_offset + 1
-    else:
-        present = np.cumsum(lasts - bases + 1)
-        before = present - (lasts - bases + 1)
-        rows.offsets_present = int(present[-1])
-        rows.gaps = _gaps(batches, bases, lasts, chunk.segment)
+    present = np.cumsum(lasts - bases + 1)
+    before = present - (lasts - bases + 1)
+    rows.offsets_present = int(present[-1])
+    rows.gaps = _gaps(batches, bases, lasts, chunk.segment)
     _classify_offsets(rows, batches, bases, lasts)
     rows.leader_epochs = _leader_epoch_starts(batches, bases, lasts, segment)
     summed = ChunkBatches(batches, lasts, before, segment)
@@ -91,14 +86,13 @@ def _first_offsets(batches: Batches, lasts: NDArray[np.int64]) -> NDArray[np.int
 
 def _classify_offsets(rows: ChunkRows, batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64]) -> None:
     """Count the offsets of control batches, and those whose records the log cleaner removed (MemoryRecords.filterTo)."""
+    control = batches["attributes"] & CONTROL_FLAG != 0
+    rows.marker_offsets = int((lasts - bases + 1)[control].sum())
     counts = rows.counts
-    if counts.markers:
-        control = batches["attributes"] & CONTROL_FLAG != 0
-        rows.marker_offsets = int((lasts - bases + 1)[control].sum())
     if not (counts.partial_batches or counts.empty_batches or counts.delete_horizons):
         return
     lacking = lasts - bases + 1 - batches["record_count"]
-    lacking[(batches["magic"] != CURRENT_MAGIC) | (batches["attributes"] & CONTROL_FLAG != 0)] = 0
+    lacking[(batches["magic"] != CURRENT_MAGIC) | control] = 0
     rows.cleaned_offsets = int(np.maximum(lacking, 0).sum())
     cleaned = lasts[
         (batches["magic"] == CURRENT_MAGIC) & (lasts - bases + 1 > batches["record_count"]) | _horizons(batches)
@@ -117,40 +111,30 @@ def _count(batches: Batches, latest_timestamp: int) -> Counts:
     if not len(batches):
         return Counts()
     count = batches["record_count"]
-    known = batches["max_timestamp"]
-    ahead = 0
-    if int(known.min()) < 0 or int(known.max()) > latest_timestamp:
-        ahead = int(np.count_nonzero(known > latest_timestamp))
-        known = known[(known >= 0) & (known <= latest_timestamp)]
+    times = batches["max_timestamp"]
+    known = times[(times >= 0) & (times <= latest_timestamp)]
     counts = Counts(
         batches=len(batches),
-        records=int((count if int(count.min()) >= 0 else np.maximum(count, 0)).sum(dtype=np.int64)),
+        records=int(np.maximum(count, 0).sum(dtype=np.int64)),
         bytes=int(batches["size"].sum()),
         compressed=_flagged(batches["attributes"], CODEC_MASK),
         largest_batch=int(batches["size"].max()),
         max_timestamp=int(known.max()) if len(known) else -1,
         min_timestamp=int(known.min()) if len(known) else -1,
-        dated_ahead=ahead,
+        dated_ahead=int(np.count_nonzero(times > latest_timestamp)),
     )
-    magic = batches["magic"]
-    current = batches
-    if int(magic.min()) != CURRENT_MAGIC:
-        current = batches[magic == CURRENT_MAGIC]
-        counts.legacy_batches = len(batches) - len(current)
-        counts.compressed_legacy = int(np.count_nonzero(count < 0))
-        count = current["record_count"]
-    counts.without_producer = int(np.count_nonzero(current["producer_id"] < 0))
-    counts.partial_batches = int(np.count_nonzero(count - current["last_offset_delta"] < 1))
-    counts.empty_batches = int(np.count_nonzero(count == 0))
-    if (current["attributes"] & DELETE_HORIZON_FLAG).any():
-        counts.delete_horizons = int(np.count_nonzero(_horizons(current)))
+    current, partial = batches["magic"] == CURRENT_MAGIC, count - batches["last_offset_delta"] < 1
+    counts.legacy_batches = int(np.count_nonzero(~current))
+    counts.compressed_legacy = int(np.count_nonzero(~current & (count < 0)))
+    counts.without_producer = int(np.count_nonzero(current & (batches["producer_id"] < 0)))
+    counts.partial_batches = int(np.count_nonzero(current & partial))
+    counts.empty_batches = int(np.count_nonzero(current & (count == 0)))
+    counts.delete_horizons = int(np.count_nonzero(_horizons(batches)))
     counts.markers = _flagged(batches["attributes"], CONTROL_FLAG)
     counts.log_append_time = _flagged(batches["attributes"], LOG_APPEND_TIME_FLAG)
-    if counts.markers or counts.log_append_time:
-        by_broker = batches["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) != 0
-        times = batches["max_timestamp"].compress(by_broker)
-        counts.broker_timestamps = len(times)
-        counts.broker_timestamp = int(times.max(where=times <= latest_timestamp, initial=-1))
+    of_broker = times.compress(batches["attributes"] & (CONTROL_FLAG | LOG_APPEND_TIME_FLAG) != 0)
+    counts.broker_timestamps = len(of_broker)
+    counts.broker_timestamp = int(of_broker.max(where=of_broker <= latest_timestamp, initial=-1))
     return counts
 
 
@@ -180,10 +164,7 @@ def _leader_epoch_starts(
     batches: Batches, bases: NDArray[np.int64], lasts: NDArray[np.int64], segment: NDArray[np.int32] | int
 ) -> Rows:
     epochs = batches["leader_epoch"]
-    if int(epochs.min()) == int(epochs.max()) >= 0 and int(batches["magic"].min()) == CURRENT_MAGIC:
-        index = np.zeros(1, dtype=np.intp)
-    else:
-        index = _epoch_changes(batches)
+    index = _epoch_changes(batches)
     steps = np.empty(len(index), dtype=LEADER_EPOCH_START)
     steps["leader_epoch"] = epochs[index]
     steps["base_offset"] = bases[index]

@@ -52,7 +52,6 @@ def join_ranges(found: Iterable[Sequence[Outcome]], snapshot_offsets: Sequence[i
         if rows is None:
             yield JoinedRanges(1, outcomes)
             continue
-        rows.runs = rows.runs.settled()  # what is made when it is asked for holds the range's batches until then
         held.append(rows)
         ranges, size = ranges + 1, size + rows.row_bytes()
         if size >= MOST_ROW_BYTES:

@@ -21,11 +21,6 @@ from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.reading.producer_grouping import group, merge
 from kaudit.reading.rows import BOUNDARY_BATCH, MARKER, RUN, SILENCE_MS
 
-_KEY = np.dtype([("sequence", np.int32), ("epoch", np.int16), ("flags", np.int16)])
-"""A batch among those of its producer id; eight bytes, compared as one number."""
-_NOTHING_FOLLOWS = -1
-"""Flags no batch has."""
-
 Indexes = NDArray[np.intp]
 
 
@@ -88,25 +83,18 @@ def producer_rows(chunk: ChunkBatches) -> ProducerRows:
 def _run_starts(batches: Batches, sequences: NDArray[np.int64], order: Indexes) -> NDArray[np.bool_]:
     """Return for each batch in `order` whether it starts a run, unless its producer id alone says so.
 
-    A batch goes on with the one before it if its own key - first sequence, epoch, flags - is the next key of that one:
-    two columns to gather and compare instead of four. Nothing follows a control batch or a batch without a sequence, nor
-    the highest sequence: a batch at 0 starts a run, so that its CRC is kept (`start_crc` of the producer's state).
+    A batch goes on with the one before it if it has the next sequence, the same epoch and the same flags. Nothing follows a
+    control batch or a batch without a sequence, nor the highest sequence: a batch at 0 starts a run, so that its CRC is kept
+    (`start_crc` of the producer's state).
     """
-    own = np.empty(len(sequences), dtype=_KEY)
-    own["sequence"] = batches["base_sequence"]
-    own["epoch"] = batches["producer_epoch"]
-    own["flags"] = batches["attributes"] & (TRANSACTIONAL_FLAG | CONTROL_FLAG)
-    following = own.copy()
-    following["sequence"] = (sequences + 1) & MAX_SEQUENCE
-    nothing_follows = (sequences < 0) | (sequences == MAX_SEQUENCE) | (own["flags"] & CONTROL_FLAG != 0)
-    following["flags"][nothing_follows] = _NOTHING_FOLLOWS
-    own, following = own.view(np.int64), following.view(np.int64)
+    first, last = batches["base_sequence"].take(order), sequences.take(order)
+    epochs, times = batches["producer_epoch"].take(order), batches["max_timestamp"]
+    flags = batches["attributes"].take(order) & (TRANSACTIONAL_FLAG | CONTROL_FLAG)
     starts = np.ones(len(order), dtype=bool)
-    np.not_equal(own.take(order[1:]), following.take(order[:-1]), out=starts[1:])
-    times = batches["max_timestamp"]
+    starts[1:] = (first[1:] != last[:-1] + 1) | (last[:-1] < 0) | (last[:-1] == MAX_SEQUENCE)
+    starts[1:] |= (epochs[1:] != epochs[:-1]) | (flags[1:] != flags[:-1]) | (flags[:-1] & CONTROL_FLAG != 0)
     if int(times.max()) - int(times.min()) >= SILENCE_MS:
-        times = times[order]
-        starts[1:] |= times[1:] - times[:-1] >= SILENCE_MS
+        starts[1:] |= np.diff(times.take(order)) >= SILENCE_MS
     return starts
 
 
@@ -151,8 +139,6 @@ class RunIndexes(NamedTuple):
 
     def boundary_batches(self) -> Indexes:
         """Return the indexes of each run's first and last NUM_BATCHES_TO_RETAIN batches, of all if there are no more."""
-        if len(self.data) == int(self.boundary_stops[-1]):
-            return self.data
         counts = self.boundary_counts
         rank = np.arange(int(self.boundary_stops[-1])) - np.repeat(self.boundary_starts, counts)
         skipped = np.repeat(self.lengths - counts, counts)
@@ -162,23 +148,14 @@ class RunIndexes(NamedTuple):
 
     def sums(self, values: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sum of these values, one a batch of the chunk, over each run."""
-        least = int(values.min())
-        if least == int(values.max()):  # nothing to gather: batches of one record, no partial ones
-            return self.lengths * least
-        own = values.take(self.data)
-        if len(self.starts) == len(own):
-            return own.astype(np.int64, copy=False)
-        sums: NDArray[np.int64] = np.add.reduceat(own, self.starts, dtype=np.int64)
+        sums: NDArray[np.int64] = np.add.reduceat(values.take(self.data), self.starts, dtype=np.int64)
         return sums
 
     def earliest(self, batches: Batches) -> NDArray[np.int64]:
         """Return the least timestamp of each run in ms."""
-        times = batches["base_timestamp"]
+        # base_timestamp holds the delete horizon where that flag is set
         has_horizon = batches["attributes"] & DELETE_HORIZON_FLAG != 0
-        if has_horizon.any():  # base_timestamp holds the delete horizon where that flag is set
-            times = np.where(has_horizon, batches["max_timestamp"], times)
-        if _ascends(times):
-            return times.take(self.data.take(self.starts))
+        times = np.where(has_horizon, batches["max_timestamp"], batches["base_timestamp"])
         least: NDArray[np.int64] = np.minimum.reduceat(times.take(self.data), self.starts)
         return least
 
@@ -199,18 +176,19 @@ def _runs_of(chunk: ChunkBatches, sequences: NDArray[np.int64], indexes: RunInde
 
 def _run_columns(chunk: ChunkBatches, indexes: RunIndexes, boundary: Columns) -> Columns:
     batches = chunk.batches
-    heads = indexes.data if len(indexes.starts) == len(boundary) else indexes.data.take(indexes.starts)
+    heads = indexes.data.take(indexes.starts)
     columns: dict[str, Column] = {
         "producer_id": batches["producer_id"].take(heads),
         "producer_epoch": batches["producer_epoch"].take(heads),
         "is_transactional": batches["attributes"].take(heads) & TRANSACTIONAL_FLAG != 0,
         "batches": indexes.lengths,
         "records": indexes.sums(batches["record_count"]),
+        "bytes": indexes.sums(batches["size"]),
+        "min_timestamp": indexes.earliest(batches),
+        "max_timestamp": np.maximum.reduceat(batches["max_timestamp"].take(indexes.data), indexes.starts),
+        "partial_batches": indexes.sums((batches["record_count"] - batches["last_offset_delta"] < 1).astype(np.int32)),
     }
-    known = columns_of_boundaries(boundary, indexes.lengths)
-    return Columns(
-        RUN, len(heads), columns | known | _columns_of_histories(batches, indexes, known["last_max_timestamp"])
-    )
+    return Columns(RUN, len(heads), columns | columns_of_boundaries(boundary, indexes.lengths))
 
 
 def columns_of_boundaries(boundary: Columns, lengths: NDArray[np.int64]) -> "dict[str, NDArray[Any]]":
@@ -221,11 +199,8 @@ def columns_of_boundaries(boundary: Columns, lengths: NDArray[np.int64]) -> "dic
     counts = np.minimum(lengths, 2 * NUM_BATCHES_TO_RETAIN)
     stops = np.cumsum(counts)
     starts, lasts = stops - counts, stops - 1
-    # runs of one batch each are their boundary batches: nothing to gather
-    single = len(lengths) == len(boundary)
     columns: dict[str, NDArray[Any]] = {
-        name: boundary[source] if single else boundary[source].take(lasts if name in _OF_LAST else starts)
-        for name, source in _OF_BOUNDARIES.items()
+        name: boundary[source].take(lasts if name in _OF_LAST else starts) for name, source in _OF_BOUNDARIES.items()
     }
     heads = np.minimum(lengths, NUM_BATCHES_TO_RETAIN)
     return columns | {"boundary_start": starts, "boundary_count": counts, "head_count": heads}
@@ -264,43 +239,3 @@ _OF_BOUNDARIES = {
     "segment": "segment",
 }
 """Columns of runs, and what they are called of a boundary batch."""
-
-
-def _columns_of_histories(
-    batches: Batches, indexes: RunIndexes, last_timestamps: NDArray[np.int64]
-) -> dict[str, Column]:
-    """Return the columns of runs that only histories ask for, made when they do."""
-    # the columns themselves, so that the chunk's others need not stay in memory
-    kept = Columns(
-        np.dtype([(name, batches.dtype[name]) for name in _HISTORY_COLUMNS]),
-        len(batches),
-        {name: batches[name] for name in _HISTORY_COLUMNS},
-    )
-
-    def newest() -> NDArray[np.int64]:
-        times = kept["max_timestamp"]
-        return last_timestamps if _ascends(times) else np.maximum.reduceat(times.take(indexes.data), indexes.starts)
-
-    return {
-        "bytes": lambda: indexes.sums(kept["size"]),
-        "min_timestamp": lambda: indexes.earliest(kept),
-        "max_timestamp": newest,
-        "partial_batches": lambda: indexes.sums(
-            (kept["record_count"] - kept["last_offset_delta"] < 1).astype(np.int32)
-        ),
-    }
-
-
-_HISTORY_COLUMNS = (
-    "size",
-    "base_timestamp",
-    "max_timestamp",
-    "attributes",
-    "record_count",
-    "last_offset_delta",
-)
-
-
-def _ascends(values: NDArray[np.int64]) -> bool:
-    """Return whether the least of some of these values, in the order of the log, is always the first of them."""
-    return bool((values[1:] >= values[:-1]).all())

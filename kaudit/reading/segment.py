@@ -44,8 +44,6 @@ from kaudit.source.kafka.fetched_segment import Aborted
 WINDOW_BYTES = 4 << 20
 _STRIDE_BYTES = 1 << 20
 """Bytes taken at a time while batches are small: they stay in the processor's cache from the read to the CRC."""
-_STRIDE_BATCHES = 256
-"""A stride holds this many batches of the mean size if the window does: what is done once a stride costs as much as eight."""
 _HELD_BATCHES = 4096
 """Minimum number of headers decoded per call: one window of large batches has too few to be worth the calls."""
 _ZEROS_BYTES = 512
@@ -194,14 +192,14 @@ class _Reader:
         if self._valid.begins_no_batch(at):
             self.framing.meet_obstacle()
             return memoryview(b""), _NO_BATCH
-        mean = self.framing.mean_size or 0
-        stride = max(_STRIDE_BYTES, int(mean) * _STRIDE_BATCHES)
         # a range that was cut at boundaries ends where a batch does: bytes after it are not read for nothing
         most = max(stop - at, HEADER_SIZE)
-        view = self.window.load(at, min(stride, most))
+        view = self.window.load(at, min(_STRIDE_BYTES, most))
         walked = self.framing.follow(view, 0, len(view), stop - at)
-        if most < stride and walked.valid and walked.stop < stop - at:  # the last one claims bytes after the range
-            view = self.window.load(at, stride)
+        if (
+            most < _STRIDE_BYTES and walked.valid and walked.stop < stop - at
+        ):  # the last one claims bytes after the range
+            view = self.window.load(at, _STRIDE_BYTES)
             walked = self.framing.follow(view, 0, len(view), stop - at)
         if not len(walked.positions) and walked.valid and at + len(view) < self.window.end:
             view = self.window.load(at)

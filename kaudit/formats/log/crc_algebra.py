@@ -35,7 +35,7 @@ sequence or base timestamp writes another header and another CRC, but the same r
 import zlib
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Final
@@ -91,25 +91,10 @@ def corrupt_indexes(
             first = number * _TOGETHER
             together = slice(first, first + _TOGETHER)
             starts, wanted = [*positions[together].tolist(), stop], stored[together].tolist()
-            corrupt += (first + index for index in _corrupt(buffer, starts, wanted))
+            for index, (at, after) in enumerate(pairwise(starts)):
+                if crc32c(buffer[at + HEAD_SIZE : after]) != wanted[index]:
+                    corrupt.append(first + index)
     return corrupt
-
-
-def _corrupt(buffer: memoryview, starts: Sequence[int], wanted: Sequence[int]) -> Iterator[int]:
-    """Yield the indexes of those that do not match, of linked batches that do not all: of halves the second may be all there is."""
-    stack = [(0, len(wanted), True)]
-    while stack:
-        first, stop, known = stack.pop()
-        if not known and crc32c(buffer[starts[first] + HEAD_SIZE : starts[stop]]) == wanted[stop - 1]:
-            continue
-        if stop - first == 1:
-            yield first
-            continue
-        middle = (first + stop) // 2
-        holds = crc32c(buffer[starts[first] + HEAD_SIZE : starts[middle]]) == wanted[middle - 1]
-        stack.append((middle, stop, holds))
-        if not holds:
-            stack.append((first, middle, True))
 
 
 def restore_heads(buffer: memoryview, positions: NDArray[np.int64], headers: Headers) -> None:
