@@ -42,8 +42,6 @@ from kaudit.source.bytes import ByteSource, announce
 from kaudit.source.kafka.fetched_segment import Aborted
 
 WINDOW_BYTES = 4 << 20
-_STRIDE_BYTES = 1 << 20
-"""Bytes taken at a time while batches are small: they stay in the processor's cache from the read to the CRC."""
 _HELD_BATCHES = 4096
 """Minimum number of headers decoded per call: one window of large batches has too few to be worth the calls."""
 _ZEROS_BYTES = 512
@@ -193,14 +191,8 @@ class _Reader:
             self.framing.meet_obstacle()
             return memoryview(b""), _NO_BATCH
         # a range that was cut at boundaries ends where a batch does: bytes after it are not read for nothing
-        most = max(stop - at, HEADER_SIZE)
-        view = self.window.load(at, min(_STRIDE_BYTES, most))
+        view = self.window.load(at, max(stop - at, HEADER_SIZE))
         walked = self.framing.follow(view, 0, len(view), stop - at)
-        if (
-            most < _STRIDE_BYTES and walked.valid and walked.stop < stop - at
-        ):  # the last one claims bytes after the range
-            view = self.window.load(at, _STRIDE_BYTES)
-            walked = self.framing.follow(view, 0, len(view), stop - at)
         if not len(walked.positions) and walked.valid and at + len(view) < self.window.end:
             view = self.window.load(at)
             walked = self.framing.follow(view, 0, len(view), stop - at)
