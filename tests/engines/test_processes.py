@@ -67,7 +67,7 @@ def test_ranges_with_more_batches_than_are_held_give_the_same(local, log_directo
 def test_the_rest_of_a_range_begins_where_its_first_batches_end(tmp_path, monkeypatch):
     partition = tmp_path / "orders-0"
     partition.mkdir()
-    generate(partition / f"{0:020d}.log", Shape("small", anomalies=0), 6 << 20)
+    generate(partition / f"{0:020d}.log", Shape("small", anomalies=0), 8 << 20)
     (whole,) = read_here(found(partition, 1 << 30))
     monkeypatch.setattr(reading, "_MOST_BATCHES", 1000)
     (first,) = read_here(found(partition, 1 << 30))
