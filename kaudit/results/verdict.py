@@ -82,8 +82,7 @@ def made_verdict(result: ScanResult) -> Verdict:
     ]
     worst_first = sorted([*serious, *held], key=lambda finding: finding.severity.rank, reverse=True)
     cautions = list(dict.fromkeys([*_given(worst_first), *_recoveries(worst_first)]))
-    alone = sum(finding.incident is None for finding in serious)
-    incidents = alone + len({finding.incident for finding in serious} - {None})
+    incidents = len({finding.incident or id(finding) for finding in serious})
     first = _first(serious, cautions)
     found = _found_text(all_serious, incidents if incidents < len(serious) else 0)
     costs = [_costs_text(list(impacts.values()), lost, doubled, most) for most in (_NAMED, 1)]

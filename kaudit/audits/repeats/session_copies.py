@@ -9,7 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -55,12 +55,8 @@ class _Copy(Struct):
     """One of the producers has no more records."""
 
 
-class Compared(NamedTuple):
-    """Producers that begin with records of another one, or of their own last epoch, and for how many not all of the log was searched."""
-
-    sessions: Sequence[RepeatedSession]
-    epochs: Sequence[RepeatedEpoch]
-    not_exhausted: int
+Compared = tuple[list[RepeatedSession], list[RepeatedEpoch], int]
+"""Producers that begin with records of another one, or of their own last epoch, and for how many not all of the log was searched."""
 
 
 def compare_restarts(  # noqa: PLR0913 - independent inputs
@@ -118,7 +114,7 @@ def _compared(restarts: Sequence[Restart], records: ProducerRecords, most_bytes:
                 epochs.append(epoch)
                 break
     most = records.repeats_at_most() if sessions or epochs else {}
-    return Compared(_bounded(sessions, most), _bounded(epochs, most), not_exhausted)
+    return _bounded(sessions, most), _bounded(epochs, most), not_exhausted
 
 
 _Found = TypeVar("_Found", RepeatedSession, RepeatedEpoch)

@@ -31,7 +31,7 @@ def compared(tmp_path, before: Sequence[bytes], after: Sequence[bytes], *, next_
     restart = Restart(Edge(next_id, 1, rows[end]), [Edge(7, 0, rows[end - 1])])
     found = [compare_restarts([restart], directory, open_segment, READER, most) for most in (0, None)]
     assert found[0] == found[1]
-    return rows, found[0].sessions, found[0].epochs
+    return rows, found[0][0], found[0][1]
 
 
 def _repeated_times(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
