@@ -191,9 +191,11 @@ class _Reader:
             self.framing.meet_obstacle()
             return memoryview(b""), _NO_BATCH
         # a range that was cut at boundaries ends where a batch does: bytes after it are not read for nothing
-        view = self.window.load(at, max(stop - at, HEADER_SIZE))
+        most = max(stop - at, HEADER_SIZE)
+        view = self.window.load(at, most)
         walked = self.framing.follow(view, 0, len(view), stop - at)
-        if not len(walked.positions) and walked.valid and at + len(view) < self.window.end:
+        # the last one claims bytes after the range
+        if walked.valid and walked.stop < stop - at and most < self.window.capacity:
             view = self.window.load(at)
             walked = self.framing.follow(view, 0, len(view), stop - at)
         return view, walked
