@@ -59,7 +59,7 @@ class PartitionIncidents(Struct, frozen=True):
 def with_incidents(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, in their order, with the id of their incident; None for one that stands alone."""
     by_partition = grouped((finding.partition_key, index) for index, finding in enumerate(findings))
-    places = [by_partition[key] for key in sorted(by_partition)]
+    places = [sorted(by_partition[key], key=lambda index: findings[index].sort_key()) for key in sorted(by_partition)]
     parts = [[findings[index] for index in own] for own in places]
     partitions = list(map(partition_incidents, parts))
     across = ids_across(
