@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -18,6 +17,7 @@ from kaudit import __version__
 from kaudit.installation import build_of
 from tests.release.conftest import epoch, run
 from tests.release.interpreters import ROOT
+from tests.unpacked import extracted
 
 pytestmark = pytest.mark.release
 
@@ -80,8 +80,7 @@ def test_one_command_makes_a_release_and_the_same_bytes_every_time(tmp_path):
 
 
 def test_the_source_distribution_builds_the_same_wheel(wheel, sdist, tmp_path):
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(sdist, tmp_path)
     (tree,) = tmp_path.iterdir()
     assert not {*tree.rglob("__pycache__"), tree / "tests"} & {*tree.rglob("*")}
     shutil.move(tree, tmp_path / "elsewhere")

@@ -21,6 +21,7 @@ from kaudit.spark.jobs import SparkFailedError, ask_tasks, errors_in_one_line
 from kaudit.spark.session import SparkOptions, session
 from kaudit.spark_submit import on_spark
 from tests.engines.faulty_logs import gap
+from tests.unpacked import extracted
 
 
 @pytest.mark.jvm
@@ -117,8 +118,7 @@ def test_the_bundle_runs_alone(bundled, tmp_path):
     assert "kaudit/spark_submit.py" in out
     assert "MiB" in err
     assert [path.name for path in archive.parent.iterdir()] == ["kaudit-env.tar.gz"]
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path / "env", filter="data")
+    extracted(archive, tmp_path / "env")
     python = tmp_path / "env" / "bin" / "python"
     # -S: nothing of this environment's site-packages
     code = "import kaudit.scanning.plan, pyarrow, pandas, hdfs_native; print(kaudit.__file__)"
@@ -130,11 +130,14 @@ def test_the_bundle_runs_alone(bundled, tmp_path):
 
 
 def test_the_bundle_names_the_python_it_needs(bundled, tmp_path):
+    launcher = tmp_path / "bin" / "python"
+    launcher.parent.mkdir()
     with tarfile.open(bundled[0]) as tar:
-        tar.extract("bin/python", tmp_path, filter="data")
-    done = subprocess.run(
-        [tmp_path / "bin" / "python", "-V"], capture_output=True, text=True, check=False, env={"PATH": "/nowhere"}
-    )
+        content = tar.extractfile("bin/python")
+        assert content is not None
+        launcher.write_bytes(content.read())
+        launcher.chmod(tar.getmember("bin/python").mode)
+    done = subprocess.run([launcher, "-V"], capture_output=True, text=True, check=False, env={"PATH": "/nowhere"})
     assert done.returncode == 127
     assert f"made with Python {sys.version_info[0]}.{sys.version_info[1]}" in done.stderr
 
