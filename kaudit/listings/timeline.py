@@ -325,7 +325,7 @@ def _marker_rows(markers: Columns) -> Columns:
     kind = np.full(len(markers), TYPES.index("CLEANED"))
     for code, index in _CODES.items():
         kind[markers["type"] == code] = index
-    epochs = np.where(markers["type"] == UNREPORTED_CONTROL, NONE, markers["coordinator_epoch"])
+    epochs = np.where(markers["type"] == UNREPORTED_CONTROL, np.int64(NONE), markers["coordinator_epoch"])
     at, time = markers["offset"], markers["timestamp"]
     return history_rows(
         len(markers),

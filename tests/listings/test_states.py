@@ -46,3 +46,22 @@ def test_the_state_after_a_log(tmp_path, batches, expected):
     log.write(tmp_path / "t-0")
     (found,) = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
     assert found.state.to_dict() == expected
+
+
+PRINTED = (
+    "baseOffset: {0} lastOffset: {0} count: 1 baseSequence: {1} lastSequence: {1} producerId: 7 producerEpoch: 0 "
+    "partitionLeaderEpoch: 0 isTransactional: true isControl: {2} deleteHorizonMs: OptionalLong.empty position: {3} "
+    "CreateTime: 1700000000000 size: 78 magic: 2 compresscodec: none crc: 1 isvalid: true\n"
+)
+"""A line that kafka-dump-log prints of a batch without --print-data-log: nothing of a control batch's record."""
+
+
+def test_a_marker_that_was_printed_without_its_content_has_no_coordinator_epoch(tmp_path):
+    text = "Starting offset: 0\n" + PRINTED.format(0, 0, "false", 0) + PRINTED.format(1, -1, "true", 78)
+    path = tmp_path / "dump.txt"
+    path.write_text(text)
+    (found,) = timeline(ScanOptions([str(path)]), SilentProgress()).timelines
+    assert [(each.kind, getattr(each, "coordinator_epoch", None)) for each in found.entries] == [
+        ("run", None),
+        ("marker", None),
+    ]
