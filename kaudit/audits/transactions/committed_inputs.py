@@ -200,7 +200,7 @@ class CommittedInputs(Struct):
             return
         group.waiting += 1
         self._waiting[name] = group
-        # the producer was told that its transaction is committed before the markers are written
+        # the producer learns that its transaction is committed before the markers are written
         before = place.position if place.pending is None else place.pending
         if before is None:
             place.restart(commit)
