@@ -85,6 +85,9 @@ class LogEventKind(StrEnum):
     FATAL_ERROR = auto()
     SETTING_OVERRIDDEN = auto()
     DISCONNECTED = auto()
+    NO_COMMITTED_OFFSET = auto()
+    POSITION_OUT_OF_RANGE = auto()
+    POSITION_RESET = auto()
     # what clocks are compared by: the broker wrote the same into a log
     GROUP_STABILIZED = auto()
     GROUP_ASSIGNED = auto()

@@ -87,10 +87,10 @@ def entry_of(pattern: Pattern) -> Entry:
     if pattern.program == "franz-go":
         found = _GO_HEAD.match(example)
         assert found is not None
-        message, _, listed = found["message"].partition("; ")
-        if not re.match(r"\w+: ", listed):
-            return Entry(level, found["message"])
-        parts = (part.partition(": ") for part in re.split(r", (?=\w+: )", listed))
+        message, *listed = re.split(r"; (?=\w+: )", found["message"], maxsplit=1)
+        if not listed:
+            return Entry(level, message)
+        parts = (part.partition(": ") for part in re.split(r", (?=\w+: )", listed[0]))
         return Entry(found["level"], message, members={name: value for name, _, value in parts})
     if pattern.program == "sarama":
         found = _SARAMA_HEAD.match(example)
