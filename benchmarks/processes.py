@@ -4,10 +4,11 @@ import json
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 LAUNCH = Path(__file__).with_name("launch.py")
@@ -17,11 +18,21 @@ KAUDIT = [sys.executable, "-m", "kaudit", "scan", "--exit-zero", "-q", "--output
 
 @dataclass
 class Cost:
-    """Least wall time, user and system time (s), most memory (MB) of several runs."""
+    """Wall time of each of several runs, the least user and system time (s), the most memory (MB)."""
 
-    wall: float = float("inf")
+    walls: list[float] = field(default_factory=list)
     cpu: float = float("inf")
     memory: float = 0.0
+
+    @property
+    def wall(self) -> float:
+        """The least wall time."""
+        return min(self.walls)
+
+    @property
+    def median(self) -> float:
+        """The median of the wall times."""
+        return statistics.median(self.walls)
 
 
 class Runner:
@@ -39,7 +50,8 @@ class Runner:
         if done.returncode:
             raise SystemExit(f"{command} ended with {done.returncode} {done.stderr}")
         measured = json.loads(done.stdout)
-        cost.wall, cost.cpu = min(cost.wall, measured["wall"]), min(cost.cpu, measured["cpu"])
+        cost.walls.append(measured["wall"])
+        cost.cpu = min(cost.cpu, measured["cpu"])
         cost.memory = max(cost.memory, measured["memory"])
 
     def run_at_once(self, commands: list[list[str]], cost: Cost) -> None:
@@ -52,7 +64,7 @@ class Runner:
             for command in commands
         ]
         codes = [process.wait() for process in running]
-        cost.wall = min(cost.wall, time.perf_counter() - start)
+        cost.walls.append(time.perf_counter() - start)
         if any(codes):
             raise SystemExit(f"{commands} ended with {codes}")
 

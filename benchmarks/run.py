@@ -1,6 +1,6 @@
 """Run all benchmarks and print them as Markdown: `uv run python -m benchmarks.run [--output FILE]`.
 
-Whole processes on the same warm segment, rounds interleaved, the least of each, ratios formed within a log only. What is
+Whole processes on the same warm segment, rounds interleaved, the least of each (in the first table the median too), ratios formed within a log only. What is
 found is compared with the truth before anything is measured. On a busy machine `--prefix "chrt -f 10"` keeps others out.
 """
 
@@ -86,7 +86,7 @@ def whole_processes(results: list[Result]) -> Table:
     lines = ["| log | batches | MiB | " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) + 2)]
     for result in results:
         cells = [result.shape.name, f"{result.truth.batches:,}", f"{result.truth.bytes / MIB:.0f}"]
-        cells += [f"{result.costs[name].wall:.2f}" for name in names]
+        cells += [f"{cost.wall:.2f}, {cost.median:.2f}" for cost in map(result.costs.__getitem__, names)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -287,7 +287,7 @@ def main() -> None:
         starting = start_up(runner, place)
         results = measure(runner, place, shapes, options)
         if results:
-            lines += ["Seconds, whole process, least of the rounds:", "", *whole_processes(results), "", starting, ""]
+            lines += ["Seconds, whole process, least and median of the rounds:", "", *whole_processes(results), "", starting, ""]
             lines += ["Ratios; the last three columns inside a process:", "", *ratios(results)]
         sections = {
             "depths": lambda: depths(runner, place, max(options.mib // 2, 1)),
