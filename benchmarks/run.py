@@ -287,7 +287,7 @@ def main() -> None:
         starting = start_up(runner, place)
         results = measure(runner, place, shapes, options)
         if results:
-            lines += ["Seconds, whole process, least and median of the rounds:", "", *whole_processes(results), "", starting, ""]
+            lines += ["Seconds, whole process, least and median:", "", *whole_processes(results), "", starting, ""]
             lines += ["Ratios; the last three columns inside a process:", "", *ratios(results)]
         sections = {
             "depths": lambda: depths(runner, place, max(options.mib // 2, 1)),
