@@ -30,11 +30,16 @@ def varint(value: int) -> bytes:
     return unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
+def unzigzag(raw: int) -> int:
+    """Return the signed number that a zigzag one stands for."""
+    return (raw >> 1) ^ -(raw & 1)
+
+
 Buffer = bytes | bytearray | memoryview
 
 NULL_LENGTH: Final = -1
-_MAX_UNSIGNED_VARINT_BYTES: Final = 5
-_UNSIGNED_32: Final = 1 << 32
+_MAX_VARINT_BYTES: Final = {32: 5, 64: 10}
+"""By the bits of a number."""
 
 _INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
@@ -106,21 +111,39 @@ class Reader:
         """Everything that is left."""
         return self.raw(self.remaining, "rest")
 
-    def unsigned_varint(self, what: str) -> int:
-        """0..2^32-1 in base 128, least significant group first, at most five bytes."""
+    def _varint(self, bits: int, what: str) -> int:
+        """Base 128, least significant group first; may be larger than `bits` by what its last byte has too much."""
         start = self.position
         value = 0
-        for index in range(_MAX_UNSIGNED_VARINT_BYTES):
+        for index in range(_MAX_VARINT_BYTES[bits]):
             if self.position >= self._end:
                 raise WireError(start, Reason.TRUNCATED, f"{what}: varint runs over the end")
             byte = self._data[self.position]
             self.position += 1
             value |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
-                if value >= _UNSIGNED_32:
-                    break
                 return value
-        raise WireError(start, Reason.VARINT, f"{what}: varint beyond 32 bits")
+        raise WireError(start, Reason.VARINT, f"{what}: varint beyond {bits} bits")
+
+    def unsigned_varint(self, what: str) -> int:
+        """0..2^32-1 in at most five bytes."""
+        start = self.position
+        value = self._varint(32, what)
+        if value >> 32:
+            raise WireError(start, Reason.VARINT, f"{what}: varint beyond 32 bits")
+        return value
+
+    def unsigned_varlong(self, what: str) -> int:
+        """0..2^64-1 in at most ten bytes, of which what is beyond 64 bits is dropped, as Avro's and Protobuf's readers do."""
+        return self._varint(64, what) & 0xFFFFFFFFFFFFFFFF
+
+    def varint(self, what: str) -> int:
+        """-2^31..2^31-1, zigzag."""
+        return unzigzag(self.unsigned_varint(what))
+
+    def varlong(self, what: str) -> int:
+        """-2^63..2^63-1, zigzag."""
+        return unzigzag(self.unsigned_varlong(what))
 
     def _text(self, raw: bytes, start: int, what: str) -> str:
         try:

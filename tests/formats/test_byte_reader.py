@@ -47,6 +47,33 @@ def test_varints_beyond_32_bits():
     assert Reader(b"\x80" * 4 + b"\x00").unsigned_varint("it") == 0
 
 
+@pytest.mark.parametrize("value", [0, 1, 0x7F, 0x80, 2**32, 2**35, 2**63 - 1, 2**63, 2**64 - 1])
+def test_unsigned_varlongs(value):
+    encoded = unsigned_varint(value)
+    reader = Reader(encoded + b"\xff")
+    assert (reader.unsigned_varlong("it"), reader.position) == (value, len(encoded))
+    for size in range(len(encoded)):
+        assert failure("unsigned_varlong", b"x" + encoded[:size], "it", position=1)[:2] == (Reason.TRUNCATED, 1)
+
+
+def test_what_a_varlong_has_beyond_64_bits_is_dropped():
+    assert Reader(b"\xff" * 9 + b"\x7f").unsigned_varlong("it") == 2**64 - 1
+    assert failure("unsigned_varlong", b"\x80" * 10 + b"\0", "it") == (Reason.VARINT, 0, "it: varint beyond 64 bits")
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"), [(0, 0), (1, -1), (2, 1), (3, -2), (2**32 - 2, 2**31 - 1), (2**32 - 1, -(2**31))]
+)
+def test_zigzag(raw, value):
+    """The table of protobuf's Encoding, which is Kafka's ByteUtils and Avro's too."""
+    assert Reader(unsigned_varint(raw)).varint("it") == Reader(unsigned_varint(raw)).varlong("it") == value
+
+
+def test_zigzag_of_64_bits():
+    assert Reader(unsigned_varint(2**64 - 1)).varlong("it") == -(2**63)
+    assert failure("varint", unsigned_varint(2**32), "it")[0] is Reason.VARINT
+
+
 @pytest.mark.parametrize(
     ("data", "text"),
     [(b"\xff\xff", None), (b"\0\0", ""), (b"\0\2ab", "ab"), (b"\0\2\xc3\xa9", "é")],

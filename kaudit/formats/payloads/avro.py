@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kaudit.formats.byte_reader import Reader
 from kaudit.formats.payloads.json_values import PayloadError
 
 Read = Callable[["_Bytes"], Any]
@@ -18,32 +19,10 @@ _MOST_EMPTY = 1 << 16
 """Items of an array that take no bytes: their number alone would be unbounded."""
 
 
-class _Bytes:
-    """What is left to read of one value."""
+class _Bytes(Reader):
+    """What is left to read of one value, and how many records it is in."""
 
-    __slots__ = ("at", "data", "depth")
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = self.depth = 0
-
-    def take(self, size: int) -> bytes:
-        start = self.at
-        if not 0 <= size <= len(self.data) - start:
-            raise PayloadError(f"{size} bytes wanted at byte {start} of {len(self.data)}")
-        self.at = start + size
-        return self.data[start : self.at]
-
-    def long(self) -> int:
-        raw = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            raw |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (raw >> 1) ^ -(raw & 1)
-            shift += 7
-            if shift > 63:
-                raise PayloadError(f"a number without end at byte {self.at}")
+    depth = 0
 
 
 class AvroSchema:
@@ -62,11 +41,10 @@ class AvroSchema:
         return AvroSchema, (self._text,)
 
     def decode(self, data: bytes) -> Any:  # noqa: ANN401 - any value
-        """Return the value of all these bytes. Raises PayloadError where they are not by this schema."""
+        """Return the value of all these bytes. Raises PayloadError or WireError where they are not by this schema."""
         left = _Bytes(data)
         value = self._read(left)
-        if left.at != len(data):
-            raise PayloadError(f"{len(data) - left.at} bytes after the value")
+        left.expect_end()
         return value
 
     def _reader(self, schema: Any, namespace: str) -> Read:  # noqa: ANN401 - JSON
@@ -101,7 +79,7 @@ class AvroSchema:
             read = _enum(schema["symbols"])
         elif kind == "fixed":
             size = int(schema["size"])
-            read = lambda left: left.take(size)  # noqa: E731 - one of several readers
+            read = lambda left: left.raw(size, "fixed")  # noqa: E731 - one of several readers
         else:
             self._named[full] = _undefined
             read = _record([(field["name"], self._reader(field["type"], own)) for field in schema["fields"]])
@@ -114,15 +92,19 @@ def _undefined(left: _Bytes) -> Any:  # noqa: ANN401, ARG001 - a reader
 
 
 def _boolean(left: _Bytes) -> bool:
-    byte = left.take(1)[0]
-    if byte > 1:
+    byte = left.int8("boolean")
+    if byte not in (0, 1):
         raise PayloadError(f"{byte} where a boolean was expected")
     return byte == 1
 
 
+def _bytes(left: _Bytes) -> bytes:
+    return left.raw(left.varlong("length"), "text or bytes")
+
+
 def _text(left: _Bytes) -> str:
     try:
-        return left.take(left.long()).decode()
+        return _bytes(left).decode()
     except UnicodeDecodeError as error:
         raise PayloadError(str(error)) from error
 
@@ -130,17 +112,17 @@ def _text(left: _Bytes) -> str:
 _PRIMITIVES: Mapping[str, Read] = {
     "null": lambda _: None,
     "boolean": _boolean,
-    "int": _Bytes.long,
-    "long": _Bytes.long,
-    "float": lambda left: _FLOAT.unpack(left.take(4))[0],
-    "double": lambda left: _DOUBLE.unpack(left.take(8))[0],
-    "bytes": lambda left: left.take(left.long()),
+    "int": lambda left: left.varlong("int"),
+    "long": lambda left: left.varlong("long"),
+    "float": lambda left: _FLOAT.unpack(left.raw(4, "float"))[0],
+    "double": lambda left: _DOUBLE.unpack(left.raw(8, "double"))[0],
+    "bytes": _bytes,
     "string": _text,
 }
 
 
 def _choice(left: _Bytes, count: int) -> int:
-    index = left.long()
+    index = left.varlong("choice")
     if not 0 <= index < count:
         raise PayloadError(f"choice {index} of {count}")
     return index
@@ -169,13 +151,13 @@ def _record(fields: list[tuple[str, Read]]) -> Read:
 def _blocks(left: _Bytes, add: Callable[[], None]) -> None:
     """Read the blocks of an array or map; a negative count stands before the block's size in bytes."""
     items = 0
-    while count := left.long():
+    while count := left.varlong("items"):
         if count < 0:
             count = -count
-            left.long()
+            left.varlong("size of a block")
         items += count
-        if items > len(left.data) + _MOST_EMPTY:
-            raise PayloadError(f"{items} items in {len(left.data)} bytes")
+        if items > left.position + left.remaining + _MOST_EMPTY:
+            raise PayloadError(f"{items} items in {left.position + left.remaining} bytes")
         for _ in range(count):
             add()
 

@@ -83,7 +83,7 @@ def _sized(kind: bytes, content: bytes) -> bytes:
 def _number(value: float | Decimal) -> bytes:
     """Digits without zeros at the end, and the exponent: never written out, which 1e999999999 would not survive."""
     if isinstance(value, int) and value % 10:
-        return b"%de0" % value if value < 1 << 64 else str(Decimal(value)).encode() + b"e0"
+        return b"%de0" % value  # no reader makes one of more digits than Python writes
     sign, digits, exponent = Decimal(value).as_tuple()
     if not isinstance(exponent, int):
         return str(value).encode()  # Avro's NaN and infinities
@@ -91,4 +91,4 @@ def _number(value: float | Decimal) -> bytes:
     kept = text.rstrip("0")
     if not kept:
         return b"0"
-    return f"{'-' * sign}{kept.lstrip('0')}e{exponent + len(text) - len(kept)}".encode()
+    return f"{'-' * sign}{kept}e{exponent + len(text) - len(kept)}".encode()

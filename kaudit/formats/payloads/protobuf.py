@@ -6,8 +6,10 @@ A message is a dict by field name; fields that are not there are missing, as is 
 import re
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
+from kaudit.formats.byte_reader import Reader, unzigzag
 from kaudit.formats.payloads.json_values import PayloadError
 
 _WORDS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[\w.]+|[{}<>\[\]();=,-]', re.DOTALL)
@@ -19,18 +21,27 @@ _FIXED = {
     "sfixed64": struct.Struct("<q"),
     "double": struct.Struct("<d"),
 }
-_VARINTS = ("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool")
+_SIZED = 2
+"""The wire type of what its length stands before."""
+_SIZES = {1: 8, 5: 4}
+"""Bytes of the wire types of numbers of a fixed size."""
+_WIRES = {
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool"), 0),
+    **dict.fromkeys(("fixed64", "sfixed64", "double"), 1),
+    **dict.fromkeys(("string", "bytes"), _SIZED),
+    **dict.fromkeys(("fixed32", "sfixed32", "float"), 5),
+}
 _LABELS = ("optional", "required", "repeated")
 _MOST_DEPTH = 64
 
 
 class _Field(NamedTuple):
-    """`type`: a scalar's name, or that of a message or enum as written; `key`: of a map the type of its keys."""
+    """`type`: a scalar's name, or that of a message or enum as written; `entry`: the message that a map's pairs are."""
 
     name: str
     type: str
     repeated: bool
-    key: str = ""
+    entry: "_Message | None" = None
 
 
 class _Message(NamedTuple):
@@ -46,8 +57,8 @@ class ProtoFile:
         """Parse a file. Raises PayloadError where it is none."""
         self._text = text
         self._messages: list[_Message] = []
-        self._by_name: dict[str, _Message] = {}
-        self._enums: set[str] = set()
+        self._types: dict[str, _Message | None] = {}
+        """By full name; None: an enum."""
         words = [word for word in _WORDS.findall(text) if not word.startswith(("//", "/*"))]
         try:
             self._parse(iter(words))
@@ -80,7 +91,7 @@ class ProtoFile:
             elif word == "message":
                 self._messages.append(self._message(words, package))
             elif word == "enum":
-                self._enums.add(".".join(filter(None, (package, next(words)))))
+                self._types[".".join(filter(None, (package, next(words))))] = None
                 _skip_block(words)
             elif word in ("service", "extend"):
                 _skip_block(words)
@@ -88,7 +99,7 @@ class ProtoFile:
     def _message(self, words: Iterator[str], scope: str) -> _Message:
         name = ".".join(filter(None, (scope, next(words))))
         message = _Message(name, {}, [])
-        self._by_name[name] = message
+        self._types[name] = message
         if next(words) != "{":
             raise ValueError(name)
         self._body(words, message)
@@ -101,7 +112,7 @@ class ProtoFile:
             if word == "message":
                 message.nested.append(self._message(words, message.full_name))
             elif word == "enum":
-                self._enums.add(f"{message.full_name}.{next(words)}")
+                self._types[f"{message.full_name}.{next(words)}"] = None
                 _skip_block(words)
             elif word == "oneof":
                 next(words)
@@ -120,60 +131,40 @@ class ProtoFile:
         if depth > _MOST_DEPTH:
             raise PayloadError("nested too deeply")
         found: dict[str, Any] = {}
-        at = 0
-        while at < len(data):
-            tag, at = _varint(data, at)
-            number, wire = tag >> 3, tag & 7
-            raw, at = _raw(data, at, wire)
-            field = message.fields.get(number)
-            if field is not None:
-                self._add(found, field, (wire, raw), message, depth)
+        left = Reader(data)
+        while left.remaining:
+            tag = left.unsigned_varint("tag")
+            raw = _raw(left, tag & 7)
+            field = message.fields.get(tag >> 3)
+            if field is None:
+                continue
+            values = self._values(field, tag & 7, raw, message, depth)
+            if field.entry is not None:
+                pairs = ((str(pair.get("key", "")), pair.get("value")) for pair in values)
+                found.setdefault(field.name, {}).update(pairs)
+            elif field.repeated:
+                found.setdefault(field.name, []).extend(values)
+            elif values:
+                found[field.name] = values[-1]
         return found
 
-    def _add(self, found: dict[str, Any], field: _Field, value: tuple[int, Any], message: _Message, depth: int) -> None:
-        if field.key:
-            if value[0] != 2:
-                raise PayloadError(f"{field.name} has wire type {value[0]}")
-            entry = _Message(
-                message.full_name, {1: _Field("key", field.key, False), 2: _Field("value", field.type, False)}, []
-            )
-            pair = self._decode(value[1], entry, depth + 1)
-            found.setdefault(field.name, {})[str(pair.get("key", ""))] = pair.get("value")
-            return
-        values = self._values(field, value, message, depth)
-        if field.repeated:
-            found.setdefault(field.name, []).extend(values)
-        elif values:
-            found[field.name] = values[-1]
-
-    def _values(self, field: _Field, value: tuple[int, Any], message: _Message, depth: int) -> list[Any]:
-        """Return the value, or the values of a packed field."""
-        wire, raw = value
-        if field.type in ("string", "bytes"):
-            if wire != 2:
-                raise PayloadError(f"{field.name} has wire type {wire}")
-            return [raw if field.type == "bytes" else _text(raw)]
-        is_message = field.type not in _FIXED and field.type not in _VARINTS and self._is_message(field.type, message)
-        if is_message:
-            if wire != 2:
-                raise PayloadError(f"{field.name} has wire type {wire}")
-            return [self._decode(raw, self._resolved(field.type, message), depth + 1)]
-        if wire != 2:
-            return [_scalar(field.type, raw)]
-        values, at = [], 0
-        inner = 0 if field.type not in _FIXED else 5 if _FIXED[field.type].size == 4 else 1
-        while at < len(raw):
-            one, at = _raw(raw, at, inner)
-            values.append(_scalar(field.type, one))
-        return values
-
-    def _is_message(self, name: str, message: _Message) -> bool:
-        return not any(scoped in self._enums for scoped in _scopes(name, message)) and any(
-            scoped in self._by_name for scoped in _scopes(name, message)
-        )
-
-    def _resolved(self, name: str, message: _Message) -> _Message:
-        return next(self._by_name[scoped] for scoped in _scopes(name, message) if scoped in self._by_name)
+    def _values(self, field: _Field, wire: int, raw: Any, message: _Message, depth: int) -> list[Any]:  # noqa: ANN401 - as _raw returns it
+        """Return the value, or the values of a packed field; of a type that another file defines as it lies there."""
+        expected, named = _WIRES.get(field.type), field.entry
+        if expected is None or named is not None:
+            scopes = [scope for scope in _scopes(field.type, message) if scope in self._types]
+            if named is None and not scopes:
+                return [raw]
+            named = self._types[scopes[0]] if named is None else named
+            expected = 0 if named is None else _SIZED
+        if wire == _SIZED != expected:
+            left, values = Reader(raw), []
+            while left.remaining:
+                values.append(_scalar(field.type, _raw(left, expected)))
+            return values
+        if wire != expected:
+            raise PayloadError(f"{field.name} has wire type {wire}")
+        return [_scalar(field.type, raw) if named is None else self._decode(raw, named, depth + 1)]
 
 
 def _scopes(name: str, message: _Message) -> Iterator[str]:
@@ -189,20 +180,17 @@ def _scopes(name: str, message: _Message) -> Iterator[str]:
 
 
 def _field(words: Iterator[str], first: str, message: _Message) -> None:
-    repeated, kind, key = first == "repeated", first, ""
-    if first in _LABELS:
-        kind = next(words)
+    kind, entry = next(words) if first in _LABELS else first, None
     if kind == "map":
-        if next(words) != "<":
+        less, key, _, value, _ = islice(words, 5)
+        if less != "<":
             raise ValueError(kind)
-        key = next(words)
-        next(words)
-        kind = next(words)
-        next(words)
+        types = {1: _Field("key", key, repeated=False), 2: _Field("value", value, repeated=False)}
+        entry = _Message(message.full_name, types, [])
     name = next(words)
     if next(words) != "=":
         raise ValueError(name)
-    message.fields[int(next(words), 0)] = _Field(name, kind, repeated, key)
+    message.fields[int(next(words), 0)] = _Field(name, kind, first == "repeated", entry)
     _skip_statement(words)
 
 
@@ -222,44 +210,26 @@ def _skip_block(words: Iterator[str]) -> None:
             return
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    raw = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return raw & 0xFFFFFFFFFFFFFFFF, at
-        shift += 7
-    raise PayloadError(f"a number without end at byte {at}")
-
-
-def _raw(data: bytes, at: int, wire: int) -> tuple[Any, int]:
+def _raw(left: Reader, wire: int) -> int | bytes:
     if wire == 0:
-        return _varint(data, at)
-    if wire == 2:
-        size, at = _varint(data, at)
-    elif wire in (1, 5):
-        size = 8 if wire == 1 else 4
-    else:
-        raise PayloadError(f"wire type {wire} at byte {at}")
-    if size > len(data) - at:
-        raise PayloadError(f"{size} bytes wanted at byte {at} of {len(data)}")
-    return data[at : at + size], at + size
+        return left.unsigned_varlong("number")
+    if wire in _SIZES:
+        return left.raw(_SIZES[wire], "number")
+    if wire != _SIZED:
+        raise PayloadError(f"wire type {wire} before byte {left.position}")
+    return left.raw(left.unsigned_varlong("length"), "field")
 
 
 def _scalar(kind: str, raw: Any) -> Any:  # noqa: ANN401 - a number of a varint, or bytes
     if kind in _FIXED:
-        if not isinstance(raw, bytes) or len(raw) != _FIXED[kind].size:
-            raise PayloadError(f"{kind} has another wire type")
         return _FIXED[kind].unpack(raw)[0]
-    if not isinstance(raw, int):
-        raise PayloadError(f"{kind} has another wire type")
+    if kind == "string":
+        return _text(raw)
     if kind in ("sint32", "sint64"):
-        return (raw >> 1) ^ -(raw & 1)
+        return unzigzag(raw)
     if kind == "bool":
         return raw != 0
-    if kind in ("uint32", "uint64"):
+    if kind in ("bytes", "uint32", "uint64"):
         return raw
     return raw - (1 << 64) if raw >= 1 << 63 else raw
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from kaudit.formats.byte_reader import Reader
+from kaudit.formats.errors import WireError
 from kaudit.formats.payloads.avro import AvroSchema
 from kaudit.formats.payloads.json_values import PayloadError, decode_json
 from kaudit.formats.payloads.protobuf import ProtoFile
@@ -51,33 +53,21 @@ class Schemas(Struct, frozen=True):
         if framed:
             schema = self.by_id.get(int.from_bytes(content[1:_ID_BYTES], "big"), schema)
             content = content[_ID_BYTES:]
-        if isinstance(schema, AvroSchema):
-            return schema.decode(content)
-        if isinstance(schema, ProtoFile):
-            indexes, content = _indexes(content) if framed else ([0], content)
-            return schema.decode(content, indexes)
+        try:
+            if isinstance(schema, AvroSchema):
+                return schema.decode(content)
+            if isinstance(schema, ProtoFile):
+                indexes, content = _indexes(content) if framed else ([0], content)
+                return schema.decode(content, indexes)
+        except WireError as error:
+            raise PayloadError(str(error)) from error
         return decode_json(content)
 
 
 def _indexes(content: bytes) -> tuple[list[int], bytes]:
     """Return the numbers of the message and of those around it, the outermost first, and the message; no number stands for the first."""
-    count, at = _varint(content, 0)
-    if not 0 <= count <= len(content):
+    left = Reader(content)
+    count = left.varint("way to the message")
+    if count < 0:
         raise PayloadError(f"{count} numbers on the way to the message")
-    numbers = []
-    for _ in range(count):
-        number, at = _varint(content, at)
-        numbers.append(number)
-    return numbers or [0], content[at:]
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    raw = shift = 0
-    while at < len(content) and shift < 35:
-        byte = content[at]
-        at += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (raw >> 1) ^ -(raw & 1), at
-        shift += 7
-    raise PayloadError("the way to the message has no end")
+    return [left.varint("way to the message") for _ in range(count)] or [0], left.rest()

@@ -194,3 +194,27 @@ def test_a_value_inside_itself_is_bounded():
 def test_files_that_are_no_schemas_are_refused(name, schema):
     with pytest.raises(PayloadError):
         parse_schema(name, schema)
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        (b"\0\0\0\0\7", None),
+        (b"\0\0\0\0\x08\2x", "x"),
+        (b"\0\x08\0\0\0\2\4\6\x08", {"a": 1, "b": 2, "c": 3, "d": 4}),
+        # four bytes are no header, nor are five that begin otherwise
+        (b"\0\2\4\6", {"a": 0, "b": 1, "c": 2, "d": 3}),
+        (b"\2\0\0\x80\1", {"a": 1, "b": 0, "c": 0, "d": 64}),
+    ],
+)
+def test_which_schema_a_payload_has(content, value):
+    four = {"type": "record", "name": "R", "fields": [{"name": name, "type": "int"} for name in "abcd"]}
+    by_id = {7: parse_schema("B.AVSC", '"null"'), 8: parse_schema("c.avsc", '"string"')}
+    assert Schemas(parse_schema("any.avsc", json.dumps(four)), by_id).decode(content) == value
+
+
+def test_json_is_read_with_and_without_a_header_whatever_its_schema_says():
+    for schemas in (Schemas(), Schemas(parse_schema("a.json", '{"type": "string"}'))):
+        assert schemas.decode(b'{"a":1}') == schemas.decode(b'\0\0\0\0\1{"a":1}') == {"a": 1}
+        with pytest.raises(PayloadError, match="no JSON"):
+            schemas.decode(b"\0\0\0\0\1")
