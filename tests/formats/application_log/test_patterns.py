@@ -54,3 +54,23 @@ def test_a_pattern_begins_with_words_or_a_topic() -> None:
     """What a search begins with must be rare in a line."""
     short = [pattern for pattern in PATTERNS if len(pattern.text.partition("{")[0]) < 5]
     assert [pattern.id for pattern in short if not pattern.text.startswith("{topic")] == []
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**63 - 1, 2**63, -(2**63) + 1, -(2**63), 10**19, -(10**19)])
+def test_numbers_that_no_field_holds_are_no_message(number):
+    pattern = Pattern(id="x", event=LogEventKind.REQUEST_ERROR, text="at {offset} of", source="", example="")
+    found = pattern.find(f"at {number} of")
+    assert found is not None
+    assert pattern.values_of(found) == ({"offset": number} if abs(number) < 2**63 else None)
+
+
+@pytest.mark.parametrize(("words", "found"), [(1, True), (2, True), (3, True), (4, False)])
+def test_a_message_is_looked_for_at_three_of_its_first_words(words, found):
+    pattern = Pattern(id="x", event=LogEventKind.REQUEST_ERROR, text="aa {offset} b", source="", example="")
+    assert (pattern.find("aa " * (words - 1) + "aa 5 b") is not None) is found
+    assert pattern.find("aa") is None
+    # first words that begin inside others
+    assert pattern.find("aaa 5 b") is not None
+    assert Pattern(id="x", event=LogEventKind.REQUEST_ERROR, text="{offset} b", source="", example="").find(
+        "x " * 9 + "5 b"
+    )
