@@ -14,7 +14,7 @@ from kaudit.audits.coordinator.group_log import (
     TransactionEnd,
 )
 from kaudit.audits.coordinator.group_members import Group, GroupMembers
-from kaudit.model.batch_fields import NO_PRODUCER_ID
+from kaudit.model.batch_fields import NO_LEADER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from kaudit.model.coordinator import Committed
 from kaudit.model.group_commits import (
     MOST_STEPS,
@@ -44,8 +44,8 @@ class _Offset(Struct, gc=False):
     by: Committer
     changes: int
     """The changes of the group's members before it."""
-    removed_ms: int = -1
-    """When a tombstone removed it, -1: it is there."""
+    removed_ms: int | None = None
+    """When a tombstone removed it, None: it is there."""
     commits: int = 1
     steps: list[CommitStep] = field(default_factory=list)
     sums: dict[StepKind, StepSum] = field(default_factory=dict)
@@ -90,8 +90,8 @@ class CommitHistory(Struct):
     _pending: dict[int, list[CommitRecord]] = field(default_factory=dict)
     _pending_count: int = 0
     _newest_generation: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _coordinator_epoch: int = -1
-    _moved_ms: int = -1
+    _coordinator_epoch: int | None = None
+    _moved_ms: int = NO_TIMESTAMP
     """When the coordinator moved, or started again, last."""
 
     def take(self, entry: GroupLogEntry) -> None:
@@ -127,7 +127,8 @@ class CommitHistory(Struct):
 
     def _take_epoch(self, record: CommitRecord | GroupRecord) -> None:
         if record.coordinator_epoch != self._coordinator_epoch:
-            self._moved_ms = -1 if self._coordinator_epoch < 0 else record.timestamp
+            if self._coordinator_epoch is not None:
+                self._moved_ms = record.timestamp
             self._coordinator_epoch = record.coordinator_epoch
 
     def _take_commit(self, commit: CommitRecord) -> None:
@@ -144,8 +145,8 @@ class CommitHistory(Struct):
     def _apply(self, commit: CommitRecord) -> None:
         known = self._offsets.get(commit.key)
         if commit.committed is None:
-            if known is not None and known.removed_ms < 0:
-                known.removed_ms = max(commit.timestamp, 0)
+            if known is not None and known.removed_ms is None:
+                known.removed_ms = commit.timestamp
             return
         group = self.members.groups.get(commit.key[0], _NO_GROUP)
         if (
@@ -159,16 +160,16 @@ class CommitHistory(Struct):
             by = _committer(commit, group)
         if self.keeps_commits and self._keeps(commit.key[0], self.taken):
             self.taken.append((commit, by))
-        if known is None or is_another_topic(known.topic_id, commit.topic_id):
+        if known is None or are_two_topics({known.topic_id, commit.topic_id}):
             if known is None and len(self._offsets) >= MOST_PARTITIONS and not self._forget_removed():
                 self.not_followed += 1
                 return
             self._offsets[commit.key] = _Offset(commit, commit.committed, commit.topic_id, by, group.changes)
             return
-        if commit.committed < known.committed or commit.leader_epoch < 0 or known.is_below:
+        if commit.committed < known.committed or commit.leader_epoch == NO_LEADER_EPOCH or known.is_below:
             self._compare(known, commit, by, group)
         known.last, known.committed, known.by, known.changes = commit, commit.committed, by, group.changes
-        known.topic_id, known.removed_ms, known.commits = commit.topic_id or known.topic_id, -1, known.commits + 1
+        known.topic_id, known.removed_ms, known.commits = commit.topic_id or known.topic_id, None, known.commits + 1
 
     def _compare(self, known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> None:
         """Take note of a commit that may be more than plain progress."""
@@ -183,19 +184,20 @@ class CommitHistory(Struct):
     def _kind(self, known: _Offset, commit: CommitRecord, by: Committer, group: Group) -> StepKind | None:
         """What a commit is that is not plain progress, None for one that is."""
         assert commit.committed is not None
-        is_set = by.producer_id is None and not group.members and commit.leader_epoch < 0
+        is_set = by.producer_id is None and not group.members and commit.leader_epoch == NO_LEADER_EPOCH
+        is_hidden = known.last.offset < self.last_missing
         if commit.committed >= known.committed:
-            forward = is_set and group.had_members and commit.committed > known.committed and known.removed_ms < 0
-            return StepKind.RESET if forward and known.last.offset >= self.last_missing else None
-        if known.last.offset < self.last_missing:
+            forward = is_set and group.had_members and commit.committed > known.committed and known.removed_ms is None
+            return StepKind.RESET if forward and not is_hidden else None
+        if is_hidden:
             return StepKind.COMPACTED
-        if known.removed_ms >= 0:
+        if known.removed_ms is not None:
             return StepKind.REMOVED
         return StepKind.RESET if is_set else StepKind.BACK
 
     def _forget_removed(self) -> bool:
         """Forget the groups whose offsets were removed: whether there was one."""
-        gone = [key for key, known in self._offsets.items() if known.removed_ms >= 0 and not known.steps]
+        gone = [key for key, known in self._offsets.items() if known.removed_ms is not None and not known.steps]
         for key in gone:
             del self._offsets[key]
         return bool(gone)
@@ -211,7 +213,7 @@ class CommitHistory(Struct):
     def newest(self) -> Iterator[NewestCommit]:
         """Yield the newest commit of each group and partition that has not been removed."""
         for (name, topic, partition), known in self._offsets.items():
-            if known.removed_ms < 0:
+            if known.removed_ms is None:
                 owner = self.members.groups.get(name, _NO_GROUP).committer(topic, known.topic_id, partition)
                 committed = Committed(name, known.committed, known.last.leader_epoch)
                 place = topic, partition, known.topic_id, known.last.offset, known.last.timestamp
@@ -227,9 +229,9 @@ class CommitHistory(Struct):
 _NO_GROUP = Group()
 
 
-def is_another_topic(known: str | None, own: str | None) -> bool:
-    """Whether the topic was deleted and created again under its name."""
-    return known is not None and own is not None and known != own
+def are_two_topics(topic_ids: set[str | None]) -> bool:
+    """Whether the topic was deleted and created again under its name; None where a commit does not say which it is."""
+    return len(topic_ids - {None}) > 1
 
 
 def _committer(commit: CommitRecord, group: Group) -> Committer:
@@ -241,9 +243,10 @@ def _committer(commit: CommitRecord, group: Group) -> Committer:
 
 def _step(known: _Offset, commit: CommitRecord, by: Committer, kind: StepKind, disturbed_ms: int) -> None:
     assert commit.committed is not None
-    removed = known.removed_ms if known.removed_ms >= 0 else None
     before = known.committed, known.last.offset, known.last.timestamp, known.by
-    known.steps.append(CommitStep(kind, commit.offset, commit.timestamp, commit.committed, by, *before, removed))
+    known.steps.append(
+        CommitStep(kind, commit.offset, commit.timestamp, commit.committed, by, *before, known.removed_ms)
+    )
     if len(known.steps) > MOST_STEPS:
         del known.steps[MOST_STEPS // 2]
     is_back = commit.committed < known.committed
@@ -255,17 +258,17 @@ def _step(known: _Offset, commit: CommitRecord, by: Committer, kind: StepKind, d
         # who sets the offset by a tool may do so twice, and the group reads all of it in one go
         known.alternating |= known.continued >= (1 if kind is StepKind.BACK else 2)
     known.last_below, known.is_below = None, True
-    may_be_late = _is_same(by, known.by) and disturbed_ms >= commit.timestamp - _AT_ONCE_MS
-    known.reader = by if _is_known(by) and (kind is StepKind.REMOVED or not may_be_late) else None
+    may_be_late = _who(by) == _who(known.by) and disturbed_ms >= commit.timestamp - _AT_ONCE_MS
+    known.reader = by if _who(by) != _NOBODY and (kind is StepKind.REMOVED or not may_be_late) else None
 
 
 def _read_on(known: _Offset, commit: CommitRecord, by: Committer) -> None:
     """Whoever has stepped back, and commits more by and by, reads again; a commit that restores all at once may follow one that was late."""
     step = known.steps[-1]
     assert commit.committed is not None
-    if known.reader is None or not _is_same(by, known.reader):
+    if known.reader is None or _who(by) != _who(known.reader):
         # where another one began is not known: only what it commits from here on shows what it reads
-        known.reader = by if _is_known(by) and not _is_same(by, step.by) else None
+        known.reader = by if _who(by) not in (_NOBODY, _who(step.by)) else None
     elif StepKind.REMOVED is step.kind or commit.committed < step.committed_before or known.committed > step.committed:
         read = min(commit.committed, step.committed_before) - known.committed
         _count(known, step.kind, StepSum(read_again=read))
@@ -281,12 +284,12 @@ def _count(known: _Offset, kind: StepKind, more: StepSum, sign: int = 1) -> None
         del known.sums[kind]
 
 
-def _is_known(by: Committer) -> bool:
-    return by.producer_id is not None or by.member_id is not None
+_Who = tuple[int | None, str | None]
+_NOBODY: _Who = (None, None)
 
 
-def _is_same(one: Committer, other: Committer) -> bool:
-    return (one.producer_id, one.member_id) == (other.producer_id, other.member_id)
+def _who(by: Committer) -> _Who:
+    return by.producer_id, by.member_id
 
 
 def _restore(known: _Offset, commit: CommitRecord, by: Committer, disturbed_ms: int) -> None:
@@ -301,7 +304,7 @@ def _restore(known: _Offset, commit: CommitRecord, by: Committer, disturbed_ms: 
     kind = step.kind
     at_once = known.last.offset == step.offset and commit.timestamp - step.timestamp <= _AT_ONCE_MS
     disturbed = disturbed_ms >= step.timestamp - _AT_ONCE_MS
-    if kind is StepKind.BACK and at_once and disturbed and _is_same(by, step.before) and _is_same(by, step.by):
+    if kind is StepKind.BACK and at_once and disturbed and _who(by) == _who(step.before) == _who(step.by):
         kind = StepKind.CORRECTED
         own = StepSum(1, step.committed_before - step.committed, step.committed_before)
         _count(known, StepKind.BACK, own, -1)

@@ -12,7 +12,7 @@ from itertools import islice
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaudit.audits.coordinator.commit_history import is_another_topic
+from kaudit.audits.coordinator.commit_history import are_two_topics
 from kaudit.audits.coordinator.group_log import (
     CommitKey,
     CommitRecord,
@@ -389,7 +389,7 @@ class CommittedInputs(Struct):
             place = self._places[commit.key] = _Place()
             if before is not None:
                 place.position, place.record, place.topic_id = before.committed, before.offset, before.topic_id
-        if is_another_topic(place.topic_id, commit.topic_id):
+        if are_two_topics({place.topic_id, commit.topic_id}):
             place = self._places[commit.key] = _Place()
         place.topic_id = commit.topic_id or place.topic_id
         return place
