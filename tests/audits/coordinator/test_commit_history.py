@@ -56,7 +56,7 @@ class Entries:
     def commit(self, *offsets, by=(-1, -1), epoch=4, key=KEY, topic_id=None) -> "Entries":
         for own in offsets:
             offset, timestamp = self._next()
-            entry = CommitRecord(offset, timestamp, self.coordinator_epoch, *by, key, own, epoch, topic_id)
+            entry = CommitRecord(offset, timestamp, self.coordinator_epoch, by[0], by[1], key, own, epoch, topic_id)
             self.taken.append(entry)
         return self
 
