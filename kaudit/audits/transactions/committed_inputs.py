@@ -21,6 +21,7 @@ from kaudit.audits.coordinator.group_log import (
     TransactionEnd,
 )
 from kaudit.audits.coordinator.group_members import GroupMembers
+from kaudit.model.batch_fields import NO_OFFSET, NO_PRODUCER_ID, NO_TIMESTAMP
 from kaudit.model.exactly_once import (
     CommitsOutside,
     CommitTimes,
@@ -65,8 +66,8 @@ class _Place(Struct):
     """
 
     position: int | None = None
-    record: int = -1
-    producer: int = -1
+    record: int = NO_OFFSET
+    producer: int = NO_PRODUCER_ID
     topic_id: str | None = None
     own: dict[int, int] = field(default_factory=dict)
     ranges: "deque[_Range]" = field(default_factory=lambda: deque(maxlen=_MOST_RANGES))
@@ -76,7 +77,7 @@ class _Place(Struct):
     """No range ends above."""
     pending: int | None = None
     """The last offset that a transaction has which is not yet ended."""
-    twice: int = -1
+    twice: int | None = None
     """The number of its last entry among those of inputs processed twice."""
 
     def cover(self, own: _Range) -> None:
@@ -84,13 +85,8 @@ class _Place(Struct):
         self.ranges.append(own)
         self.covered = max(self.covered, own.end)
 
-    def restart(self, commit: CommitRecord) -> None:
-        """Begin again: what is processed from here on is meant to be."""
-        self.position, self.record, self.producer = commit.committed, commit.offset, -1
-        self.own.clear()
-        self.ranges.clear()
-        self.aborted.clear()
-        self.jumped, self.twice, self.covered = None, -1, 0
+
+_NOWHERE = NO_OFFSET, NO_TIMESTAMP
 
 
 class _Group(Struct):
@@ -99,9 +95,9 @@ class _Group(Struct):
     waiting: int = 0
     """Commits outside since the last one in a transaction: a group that commits outside from now on has been changed."""
     topics: dict[str, None] = field(default_factory=dict)
-    first: tuple[int, int] = (-1, -1)
-    last: tuple[int, int] = (-1, -1)
-    newest: tuple[int, int] = (-1, -1)
+    first: tuple[int, int] = _NOWHERE
+    last: tuple[int, int] = _NOWHERE
+    newest: tuple[int, int] = _NOWHERE
     times: "deque[int]" = field(default_factory=lambda: deque(maxlen=_MOST_RANGES))
     plain: int = 0
     """Commits outside, with members, before the first one in a transaction."""
@@ -135,7 +131,7 @@ class CommittedInputs(Struct):
     """
 
     members: GroupMembers
-    listed: int = 0
+    listed: int
     _found: GroupInputs = field(default_factory=GroupInputs)
     _places: dict[CommitKey, _Place] = field(default_factory=dict)
     _outside_only: dict[CommitKey, CommitRecord] = field(default_factory=dict)
@@ -174,47 +170,53 @@ class CommittedInputs(Struct):
 
     def _take_plain(self, commit: CommitRecord) -> None:
         key, name = commit.key, commit.key[0]
-        group = self._groups.get(name) or self._group(name)
+        group = self._group(name)
         place = self._place(commit) if group.in_transactions or key in self._places else None
-        if place is None and not self._take_outside(commit, group):
+        if place is None and not self._take_outside(commit):
             return
         is_transactional = place is not None and (group.in_transactions > 0 or place.pending is not None)
         known = self.members.groups.get(name)
         if commit.committed is None or known is None or not known.members:
             # a reset, or a consumer that no group assigns its partitions
             if place is not None:
-                place.restart(commit)
+                self._restart(commit, place)
             return
         if is_transactional and not group.outside + group.waiting:
             # what came before its first transaction is another matter
             group.topics.clear()
-            group.first = -1, -1
+            group.first = _NOWHERE
         group.topics[key[1]] = None
         group.newest = commit.offset, commit.timestamp
-        if group.first[0] < 0:
+        if group.first == _NOWHERE:
             group.first = group.newest
         if place is None or not is_transactional:
             group.take_plain(commit)
             if place is not None:
-                place.restart(commit)
+                self._restart(commit, place)
             return
         group.waiting += 1
         self._waiting[name] = group
         # the producer learns that its transaction is committed before the markers are written
         before = place.position if place.pending is None else place.pending
         if before is None:
-            place.restart(commit)
+            self._restart(commit, place)
             return
         if commit.committed > before:
             place.jumped = Skipped(_range(commit.key, before, commit.committed), commit.offset, commit.timestamp)
-        place.position, place.record, place.producer = commit.committed, commit.offset, -1
+        place.position, place.record, place.producer = commit.committed, commit.offset, NO_PRODUCER_ID
 
-    def _take_outside(self, commit: CommitRecord, group: _Group) -> bool:
+    def _restart(self, commit: CommitRecord, place: _Place) -> None:
+        """Begin again: what is processed from here on is meant to be."""
+        self._places[commit.key] = _Place(
+            commit.committed, commit.offset, topic_id=place.topic_id, pending=place.pending
+        )
+
+    def _take_outside(self, commit: CommitRecord) -> bool:
         """Remember a commit of an input partition that no transaction has committed; return False for a partition too many."""
         before = self._outside_only.get(commit.key)
-        if group.in_transactions or (before is None and self._is_full()):
+        if before is None and self._is_full():
             return False
-        if before is not None and commit.topic_id is None and before.topic_id is not None:
+        if before is not None and commit.topic_id is None:
             commit = replace(commit, topic_id=before.topic_id)
         self._outside_only[commit.key] = commit
         return True
@@ -263,18 +265,16 @@ class CommittedInputs(Struct):
         is_late = commit.offset <= place.record
         # a commit that was written before another one that counts already began where the group stood then
         before = seen if is_late else place.position
-        if before is not None and own is not None and own > before and place.producer != end.producer_id:
-            before = own  # another one has gone back since; this producer goes on
+        if before is not None and own is not None:
+            before = max(before, own)  # another one has gone back since; this producer goes on
         found = self._compared(place, key, to, before, own, end)
         place.own[end.producer_id] = to
         if len(place.own) > _MOST_RANGES:
             del place.own[next(iter(place.own))]
-        if found.first is not None and found.first < to:
-            if found.first < place.covered and (before is None or to > before):
-                self._overlap(place, found, end)
-            place.cover(_Range(found.first, to, end))
-        elif found.first is None:
+        if found.first is None:
             place.cover(_Range(max(to - 1, 0), to, end))
+        elif found.first < to:
+            place.cover(_Range(found.first, to, end))
         if not is_late:
             self._after_jump(place, found)
             self._after_abort(place, found, end)
@@ -284,7 +284,10 @@ class CommittedInputs(Struct):
     def _compared(  # noqa: PLR0913, PLR0917 - what a commit is compared with
         self, place: _Place, key: CommitKey, to: int, before: int | None, own: int | None, end: EndOfTransaction
     ) -> InputRange:
-        if before is None or to > before:
+        if before is None:
+            return _range(key, before, to)
+        if to > before:
+            self._overlap(place, _range(key, before, to), end)
             return _range(key, before, to)
         first = own if own is not None and own < to else None
         held = next((each for each in reversed(place.ranges) if each.first < to <= each.end), None)
@@ -303,7 +306,7 @@ class CommittedInputs(Struct):
     def _overlap(self, place: _Place, found: InputRange, end: EndOfTransaction) -> None:
         """Note inputs that were committed before, by the ranges that have them."""
         assert found.first is not None
-        for known in place.ranges:
+        for known in place.ranges if found.first < place.covered else ():
             first, stop = max(known.first, found.first), min(known.end, found.end)
             if first < stop:
                 key = found.group, found.topic, found.partition
@@ -313,16 +316,17 @@ class CommittedInputs(Struct):
         self, place: _Place, inputs: InputRange, committed: int, before: EndOfTransaction, again: EndOfTransaction
     ) -> None:
         """Note inputs that were processed twice; those that the same producer goes on with are one entry."""
-        known = self._found.twice[place.twice] if place.twice >= 0 else None
+        known = None if place.twice is None else self._found.twice[place.twice]
         if (
             known is None
             or inputs.first is None
             or known.again.producer_id != again.producer_id
             or not (known.inputs.first or 0) <= inputs.first <= known.inputs.end
         ):
-            place.twice = len(self._found.twice) if len(self._found.twice) < _MOST_LISTED else -1
+            place.twice = len(self._found.twice) if len(self._found.twice) < _MOST_LISTED else None
             self._note("twice", ProcessedTwice(inputs, committed, before, again, again))
             return
+        assert place.twice is not None
         self._found.twice[place.twice] = replace(
             known,
             inputs=replace(known.inputs, end=max(known.inputs.end, inputs.end)),

@@ -38,7 +38,7 @@ class Written:
         self.topic_id: str | None = None
         self.tick = tick
 
-    def created(self, topic_id: str) -> "Written":
+    def created(self, topic_id: str | None) -> "Written":
         self.topic_id = topic_id
         return self
 
@@ -135,6 +135,39 @@ CASES: dict[str, tuple[Written, list[object]]] = {
         Written().members(1).committed(A, 10).pending(A, 20).plain(30).end(A).committed(A, 40),
         [("skipped", 20, 30), ("outside", 1)],
     ),
+    "passed over before its first marker": (
+        Written().members(1).pending(A, 10).plain(20).end(A).committed(A, 30),
+        [("skipped", 10, 20), ("outside", 1)],
+    ),
+    "passed over, and another one was further": (
+        begun().committed(B, 30, 40).committed(A, 20).plain(30).committed(B, 50),
+        [("outside", 1)],
+    ),
+    "many that commit nothing new": (
+        begun().committed(B, 30, 40, *[40] * 64).committed(A, 30),
+        [("twice", 20, 30)],
+    ),
+    "a zombie, then a new one": (
+        begun().committed(B, 30, 40).committed(A, 30).committed(3, 35),
+        [("twice", 20, 30), ("twice", 30, 35)],
+    ),
+    "a new one goes back and on": (begun().committed(B, 15, 18), [("twice", None, 18)]),
+    "goes back twice": (
+        begun().committed(B, 30, 40).committed(A, 30).committed(B, 50).committed(A, 5, 12),
+        [("twice", 20, 30), ("twice", 9, 12)],
+    ),
+    "aborted at first, and gone on": (Written().members(1).aborted(A, 10).committed(A, 20), []),
+    "another topic, after commits that do not say which": (
+        Written()
+        .created("old")
+        .members(1)
+        .committed(A, 10)
+        .created(None)
+        .committed(A, 20)
+        .created("new")
+        .committed(A, 15),
+        [],
+    ),
     "outside, no further": (begun().plain(20).committed(A, 30), [("outside", 1)]),
     "outside from now on": (begun().plain(30).plain(40), []),
     "outside before": (Written().members(1).plain(10).plain(20).committed(A, 30, 40), []),
@@ -159,6 +192,8 @@ def test_both_transactions_and_the_offset_between_are_named():
 def test_one_that_goes_on_from_where_it_went_back_is_one_entry():
     found = followed(begun().committed(B, 30, 40).committed(A, 5, 12, 18, 26).entries)
     assert [(each.inputs.first, each.inputs.end, each.transactions) for each in found.twice] == [(9, 26, 3)]
+    found = followed(begun().committed(B, 30, 40).committed(A, 5, 12, 18, 19).entries)
+    assert [(each.inputs.first, each.inputs.end, each.transactions) for each in found.twice] == [(9, 19, 3)]
 
 
 def test_counts_and_lists_of_transactions():
@@ -518,24 +553,50 @@ def test_of_ten_thousand_producers_the_groups_are_known():
     written = Written()
     for number in range(10_001):
         written.pending(number, number + 1).end(number)
-    assert list(followed(written.entries).producers) == list(range(10_000))
+    found = followed(written.pending(5, 1, group="audit").end(5).entries).producers
+    assert found == {number: [GROUP, "audit"] if number == 5 else [GROUP] for number in range(10_000)}
 
 
 def test_of_ten_thousand_open_transactions_the_commits_are_followed():
     written = Written()
     for number in range(10_001):
         written.pending(number, 5, partition=number)
-    written.pending(3, 6).end(10_000)
-    found = followed(written.entries)
+    found = followed(written.pending(3, 6).end(10_000).entries, listed=10_000)
     assert (found.counts.open, found.counts.committed) == (10_000, 0)
+    assert found.listed[3] == open_one(3, 3, inputs(None, 5, 3), inputs(None, 6))
+    assert found.listed[4] == open_one(4, 4, inputs(None, 5, 4))
 
 
 def test_partitions_beyond_the_limit_are_not_followed(monkeypatch):
     monkeypatch.setattr(module, "_MOST_KEYS", 2)
-    written = Written().members(1).plain(1).pending(A, 5, 1).pending(A, 5, 2).end(A)
-    written.plain(1, partition=3).pending(A, 3).end(A)
-    found = followed(written.entries, listed=5)
-    assert found.listed == [listed(A, 2, 4, inputs(None, 5, 1)), listed(A, 6, 7, inputs(1, 3))]
+    written = Written().members(1).plain(1).pending(A, 5, 1).pending(A, 5, 2).plain(7, partition=3).plain(2).end(A)
+    found = followed(written.pending(A, 3).pending(A, 9, 3).end(A).entries, listed=5)
+    assert found.listed == [listed(A, 2, 6, inputs(None, 5, 1)), listed(A, 7, 9, inputs(2, 3))]
+
+
+@pytest.mark.parametrize("topic_id", [None, "new"])
+def test_commits_outside_before_a_topic_was_created_again(topic_id):
+    """Where a commit does not say which topic it is, that of the one before counts."""
+    written = Written().created("old").members(1).plain(10).created(None).plain(15).created(topic_id).committed(A, 20)
+    (found,) = followed(written.entries, listed=1).listed
+    assert found.inputs == [inputs(15 if topic_id is None else None, 20)]
+
+
+@pytest.mark.parametrize(("others", "first"), [(63, 20), (64, 15)])
+def test_where_the_last_producers_went_on_is_remembered(others, first):
+    written = begun()
+    for number in range(others):
+        written.committed(100 + number, 20)
+    found = followed(written.committed(100, 15).committed(A, 25).entries, listed=1)
+    assert found.listed[0].inputs == [inputs(first, 25)]
+
+
+def test_many_that_were_aborted_are_compared_up_to_a_limit():
+    written = begun()
+    for _ in range(65):
+        written.aborted(A, 30)
+    found = followed(written.committed(A, 40).entries)
+    assert [each.aborted.marker_offset for each in found.went_on] == [6 + 2 * number for number in range(64)]
 
 
 def repeated(count: int) -> GroupInputs:
