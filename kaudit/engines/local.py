@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property, partial
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kaudit.deferred import Deferred
@@ -12,7 +13,7 @@ from kaudit.engines.engine import AuditedInput, Done, Engine, Task, listings
 from kaudit.engines.engine import Job as PartitionJob
 from kaudit.engines.memory import keep_freed_memory
 from kaudit.engines.progress import Progress
-from kaudit.engines.ranges import PROCESSES_PAY_BYTES, RangeRead, ranges, read_here, with_rest
+from kaudit.engines.ranges import PROCESSES_PAY_BYTES, Range, RangeRead, ranges, read_here, with_rest
 from kaudit.engines.rows import NO_ROWS, Rows, RowStore
 from kaudit.listings.query import Query
 from kaudit.model.result import ScanResult, TimelineResult
@@ -30,14 +31,14 @@ from kaudit.source.schemes import open_segment
 from kaudit.source.uri import Uri
 
 if TYPE_CHECKING:
-    from kaudit.engines import processes
+    from kaudit.engines import processes, threads
     from kaudit.listings.producer_histories import RecordedScan
     from kaudit.listings.producer_listing import ListedProducers
     from kaudit.listings.transactions import Query as TransactionQuery
     from kaudit.listings.transactions import TransactionListing
     from kaudit.scanning.opened_state import OpenedState
 else:
-    processes = Deferred("kaudit.engines.processes")
+    processes, threads = Deferred("kaudit.engines.processes"), Deferred("kaudit.engines.threads")
 
 _Close = Callable[[PartitionAudit, Any], None]
 """Takes a partition that has been read, with its sink."""
@@ -148,11 +149,18 @@ def _state(options: ScanOptions, layout: Layout) -> "OpenedState | None":
 
 
 def _read(jobs: Sequence[Job], chunk_sizes: Sequence[ChunkSize], number: int, layout: Layout) -> Generator[RangeRead]:
-    """Read all ranges, in this number of processes."""
+    """Read all ranges, as many at a time."""
     found = ranges(jobs, chunk_sizes)
     if number == 1:
         return read_here(found)
-    return processes.read_in_processes(found, number, _start_method(layout.partitions))
+    return _read_side_by_side(found, number, _start_method(layout.partitions))
+
+
+def _read_side_by_side(found: Iterator[Range], number: int, start_method: str) -> Generator[RangeRead]:
+    """Read in threads while batches are large, from there on in processes."""
+    rest = (yield from threads.read_in_threads(found, number)) if start_method == "fork" else next(found, None)
+    if rest is not None:
+        yield from processes.read_in_processes(chain([rest], found), number, start_method)
 
 
 def _start_method(directories: Iterable[PartitionDirectory]) -> str:

@@ -4,9 +4,9 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from crc32c import crc32c
 from msgspec import Struct
 
+from kaudit.crc import crc32c
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
     CURRENT_MAGIC,

@@ -13,7 +13,6 @@ from contextlib import closing
 from io import BytesIO
 from typing import BinaryIO, cast
 
-import crc32c
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from kaudit.audits.sequences.producer_table import ROW, ProducerTable
 from kaudit.audits.sequences.transition_audit import TransitionAudit
 from kaudit.audits.sidefiles.snapshot_states import SnapshotWatch
 from kaudit.audits.transactions.transaction_spans import ENDED_TRANSACTION, OPEN_TRANSACTION, TransactionSpans
+from kaudit.crc import crc32c
 from kaudit.formats.sidefiles.producer_snapshot import ENTRY_DTYPE
 from kaudit.model.damage import MalformedBatch
 from kaudit.model.result import CoverageGap
@@ -209,7 +209,7 @@ class RangeSaver:
             self._directory.log_start_offset,
             at=self._rows.tell(),
             length=len(packed),
-            crc=crc32c.crc32c(packed),
+            crc=crc32c(packed),
         )
         self._ranges.append(replace(entry, file=_NEW))
         self._rows.write(packed)
@@ -278,7 +278,7 @@ class RangeSaver:
             len(self._ranges),
             f"checkpoint-{secrets.token_hex(8)}",
             len(packed),
-            crc32c.crc32c(packed),
+            crc32c(packed),
             replay.log_end_offset,
             self._directory.log_start_offset,
             self._directory.first_dirty_offset is not None,

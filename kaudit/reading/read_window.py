@@ -1,7 +1,6 @@
 """A reusable buffer over a file: bounded memory whatever the file's or a batch's size."""
 
-from crc32c import crc32c
-
+from kaudit.crc import crc32c
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,
     CRC_OFFSET,

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import lru_cache
 
-import crc32c
 import msgspec
 import zstandard
 from msgspec import Struct
 
+from kaudit.crc import crc32c
 from kaudit.errors import UsageError
 from kaudit.model.limits import PACKED_CHUNK_BYTES, STATE_INDEX_BYTES
 from kaudit.reading.chunk_codec import unpack_chunk
@@ -260,7 +260,7 @@ def read_packed(source: ByteSource, at: int, length: int, crc: int) -> bytes:
     if not 0 <= at <= at + length <= source.size() or length > PACKED_CHUNK_BYTES:
         raise DamagedStateError(f"a file of rows does not have {length} bytes at {at}")
     packed = bytearray(length)
-    if source.read_into(at, memoryview(packed)) < length or crc32c.crc32c(packed) != crc:
+    if source.read_into(at, memoryview(packed)) < length or crc32c(packed) != crc:
         raise DamagedStateError("a file of rows is damaged")
     return bytes(packed)
 

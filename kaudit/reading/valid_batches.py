@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.crc import crc32c
 from kaudit.formats.log import resync
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,

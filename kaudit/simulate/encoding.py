@@ -12,9 +12,8 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kaudit.broker.response import TopicPartition
+from kaudit.crc import crc32c
 from kaudit.formats.byte_reader import unsigned_varint, varint
 from kaudit.formats.internal_topics.transaction_state import (
     KEY_VERSION,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaudit.engines import local, processes
+from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.engines.ranges import read_here
 from kaudit.scanning.options import ScanOptions
@@ -44,15 +44,15 @@ def bytes_of(logs):
     (None, None, 0, None),
     (1, 8, 0, None),
 ])  # fmt: skip
-def test_a_log_is_read_in_as_many_processes_as_pay(logs, monkeypatch, jobs, cores, beyond, expected):
-    """None: in this one. `beyond`: from how many bytes on other processes pay, more than the log has."""
+def test_a_log_is_read_by_as_many_at_a_time_as_pay(logs, monkeypatch, jobs, cores, beyond, expected):
+    """None: one after the other. `beyond`: from how many bytes on reading side by side pays, more than the log has."""
     asked: list[tuple[int, str]] = []
 
-    def read_in_processes(found, count, start_method):
+    def read_side_by_side(found, count, start_method):
         asked.append((count, start_method))
         return read_here(found)
 
-    monkeypatch.setattr(processes, "read_in_processes", read_in_processes)
+    monkeypatch.setattr(local, "_read_side_by_side", read_side_by_side)
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(local, "PROCESSES_PAY_BYTES", bytes_of(logs) + beyond)
     progress = Progress()

@@ -5,7 +5,6 @@ A batch that is not valid on the fast path is not refused: produce.py then check
 
 from binascii import unhexlify
 
-from crc32c import crc32c
 from msgspec import Struct
 
 from kaudit.broker.attempts.base import (
@@ -21,6 +20,7 @@ from kaudit.broker.config import TopicLimits
 from kaudit.broker.partition.log_validator import holds_records
 from kaudit.broker.partition.record_set import RecordSet, WireBatch, split
 from kaudit.broker.producer_state.producer_state_entry import DataBatch
+from kaudit.crc import crc32c
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER, HEADER_SIZE, LOG_OVERHEAD
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.sequence import MAX_SEQUENCE

@@ -12,12 +12,12 @@ from zlib import crc32
 import cramjam
 import lz4.frame
 import zstandard
-from crc32c import crc32c
 
 from kaudit.broker.config import TopicLimits
 from kaudit.broker.errors import KafkaError
 from kaudit.broker.partition.record_set import Refusal, WireBatch, messages_in
 from kaudit.broker.releases.profile import Profile
+from kaudit.crc import crc32c
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, CURRENT_MAGIC, HEADER_SIZE, MAGIC_OFFSET
 from kaudit.formats.log.codecs import Codec, decompress

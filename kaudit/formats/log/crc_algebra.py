@@ -41,9 +41,9 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from crc32c import crc32c
 from numpy.typing import NDArray
 
+from kaudit.crc import crc32c
 from kaudit.formats.log.batch_header import ATTRIBUTES_OFFSET, HEADER, HEADER_SIZE
 from kaudit.formats.log.record_batch import HEADER_BYTES, Headers, at_every_byte
 from kaudit.model.batch import Batches

@@ -4,10 +4,10 @@ import zlib
 from typing import Any
 
 import numpy as np
-from crc32c import crc32c
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.crc import crc32c
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import (
     ATTRIBUTES_OFFSET,

@@ -6,8 +6,7 @@ Source of the format: Kafka's DefaultRecordBatch, DefaultRecord, DefaultRecordsS
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from kaudit.crc import crc32c
 from kaudit.formats.byte_reader import Buffer, varint
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.log.batch_header import (

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kaudit.crc import crc32c
 from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import Reason, WireError
 from kaudit.formats.wire_format import WireFormat
