@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -58,11 +57,9 @@ class TransactionOutputs:
         self.rows: Rows = rows[order]
         self.place: NDArray[np.int32] = numbers[order]
         """The number of each row's partition among `places`."""
-        self._inputs: NDArray[np.bool_] = np.array([directory.topic == GROUPS for directory in self.places] or [False])
-
-    def has(self, directory: PartitionDirectory) -> bool:
-        """Whether the markers of a partition are known."""
-        return any(known.topic == directory.topic and known.partition == directory.partition for known in self.places)
+        self._inputs: NDArray[np.bool_] = np.array(
+            [directory.topic == GROUPS for directory in self.places], dtype=np.bool_
+        )
 
     def between(self, first: EndOfTransaction, last: EndOfTransaction, kind: int) -> NDArray[np.intp]:
         """Return the rows of the outputs of a producer's transactions from one to another, that ended by markers of this kind.
@@ -70,10 +67,8 @@ class TransactionOutputs:
         A producer's transactions follow one another, so what lies nearer to the one before, or after, is that one's.
         """
         own = self._of(first.producer_id)
-        if not len(own):
-            return own
         times = self.rows["timestamp"][own]
-        ends = times[self._inputs[self.place[own]]]
+        ends = times[self.is_input(own)]
         before, after = ends[ends < first.ended_ms], ends[ends > last.ended_ms]
         low = first.ended_ms - TOLERANCE_MS
         high = last.ended_ms + TOLERANCE_MS
@@ -82,16 +77,16 @@ class TransactionOutputs:
         if len(after):
             high = min(high, (int(after[0]) + last.ended_ms) // 2)
         chosen = (times >= low) & (times <= high) & (self.rows["type"][own] == kind)
-        chosen &= ~self._inputs[self.place[own]] & (self.rows["first_offset"][own] != NO_OFFSET)
+        chosen &= self.is_output(own)
         if first == last:
             chosen &= self.rows["producer_epoch"][own] == first.producer_epoch
         return own.compress(chosen)
 
-    def is_input(self, rows: slice) -> NDArray[np.bool_]:
+    def is_input(self, rows: slice | NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether the markers end commits of groups."""
-        return self._inputs.take(self.place[rows])
+        return self._inputs[self.place[rows]]
 
-    def is_output(self, rows: slice) -> NDArray[np.bool_]:
+    def is_output(self, rows: slice | NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether the markers end records of applications."""
         has_begun: NDArray[np.bool_] = self.rows["first_offset"][rows] != NO_OFFSET
         return has_begun & ~self.is_input(rows)
@@ -145,12 +140,12 @@ class TransactionOutputs:
 
         Of several partitions those of the one that most of them wrote to.
         """
-        ids, times = self.rows["producer_id"], self.rows["timestamp"]
-        for first, stop in pairwise([0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)] if len(ids) else ()):
-            if not self._inputs[self.place[first:stop]].any():
-                committed = first + np.flatnonzero(self.rows["type"][first:stop] == COMMIT_MARKER)
+        for producer_id in np.unique(self.rows["producer_id"]).tolist():
+            own = self._of(producer_id)
+            if not self.is_input(own).any():
+                committed = own[self.rows["type"][own] == COMMIT_MARKER]
                 place = np.bincount(self.place[committed], minlength=1).argmax()
-                yield int(ids[first]), times[committed[self.place[committed] == place]]
+                yield producer_id, self.rows["timestamp"][committed[self.place[committed] == place]]
 
     def without_inputs(self, producer_id: int, since_ms: int) -> tuple[int, NDArray[np.intp]]:
         """Return how many committed transactions of a producer commit offsets, and the rows of outputs of those that do not.
@@ -161,7 +156,7 @@ class TransactionOutputs:
         """
         own = self._of(producer_id)
         own = own[(self.rows["type"][own] == COMMIT_MARKER) & (self.rows["timestamp"][own] >= since_ms)]
-        with_inputs = self.rows["timestamp"][own[self.is_input_row(own)]]
+        with_inputs = self.rows["timestamp"][own[self.is_input(own)]]
         if not len(with_inputs):
             return 0, own[:0]
         times = self.rows["timestamp"][own]
@@ -170,9 +165,8 @@ class TransactionOutputs:
         committing = 0
         for epoch in np.unique(self.rows["producer_epoch"][own]).tolist():
             rows = own[self.rows["producer_epoch"][own] == epoch]
-            is_input = self.is_input_row(rows)
-            ends = self.rows["timestamp"][rows[is_input]]
-            outputs = rows[~is_input & (self.rows["first_offset"][rows] != NO_OFFSET)]
+            ends = self.rows["timestamp"][rows[self.is_input(rows)]]
+            outputs = rows[self.is_output(rows)]
             committing += len(ends)
             if len(outputs):
                 most = outputs[self.place[outputs] == np.bincount(self.place[outputs]).argmax()]
@@ -186,13 +180,9 @@ class TransactionOutputs:
     def later_commits(self, producer_ids: Collection[int], after_ms: int, most: int) -> list[EndOfTransaction]:
         """Return the first committed transactions of these producers with commits of groups that end after a time (ms)."""
         rows = np.concatenate([np.empty(0, dtype=np.intp), *map(self._of, sorted(producer_ids))])
-        rows = rows[self.is_input_row(rows) & (self.rows["type"][rows] == COMMIT_MARKER)]
+        rows = rows[self.is_input(rows) & (self.rows["type"][rows] == COMMIT_MARKER)]
         rows = rows[self.rows["timestamp"][rows] > after_ms]
         return list(map(self.end_of, rows[np.argsort(self.rows["timestamp"][rows], kind="stable")][:most].tolist()))
-
-    def is_input_row(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether the markers end commits of groups, by number."""
-        return self._inputs[self.place[rows]]
 
     def end_of(self, row: int) -> EndOfTransaction:
         """Return the transaction that a marker ends; its `marker_offset` is that of the marker in its own partition."""
@@ -205,10 +195,8 @@ class TransactionOutputs:
         rows = self._of(producer_id)
         times = self.rows["timestamp"][rows]
         rows = rows[(self.rows["type"][rows] == COMMIT_MARKER) & (times >= after_ms) & (times <= before_ms)]
-        chosen = (
-            rows[np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.intp))] if len(rows) else rows
-        )
-        return list(map(self.end_of, chosen.tolist()))
+        spread = np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.intp)
+        return list(map(self.end_of, rows[spread].tolist()))
 
     def _of(self, producer_id: int) -> NDArray[np.intp]:
         bounds = np.searchsorted(self.rows["producer_id"], [producer_id, producer_id + 1])
