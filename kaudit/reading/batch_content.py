@@ -35,11 +35,11 @@ def whole_batches(positions: NDArray[Any], sizes: NDArray[Any], source: ByteSour
         OSError: the file cannot be read.
 
     """
-    for starts, own, data in _blocks(positions, sizes, source):
+    for starts, own, data in blocks(positions, sizes, source):
         yield from (data[start : start + size] for start, size in zip(starts.tolist(), own.tolist(), strict=True))
 
 
-def _blocks(
+def blocks(
     positions: NDArray[Any], sizes: NDArray[Any], source: ByteSource
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], memoryview]]:
     """Yield where batches that follow one another begin in the bytes that hold them, how long they are, and these bytes.
@@ -71,7 +71,7 @@ def batches_with(api_key: int, version: int, batches: Batches, source: ByteSourc
     Both numbers are varints of one group of bits at least: of a batch without compression the records have both bytes in a row.
     """
     places, packed = batches["position"], batches["attributes"] & CODEC_MASK != 0
-    for starts, sizes, data in _blocks(places, batches["size"], source):
+    for starts, sizes, data in blocks(places, batches["size"], source):
         octets = np.frombuffer(data, dtype=np.uint8) & 0x7F
         found = np.flatnonzero((octets[:-1] == api_key) & (octets[1:] == version))
         holders = np.searchsorted(starts, found, side="right") - 1

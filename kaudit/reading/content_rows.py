@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
 from kaudit.formats.log.legacy import LegacyRecord, parse_message, read_legacy_records
+from kaudit.formats.log.record_spans import PADDING, BatchBytes
 from kaudit.formats.log.records import DEFAULT_LIMIT, Record, read_records
 from kaudit.model.batch import Batches
-from kaudit.reading.batch_content import MAX_BATCH_BYTES, whole_batches
+from kaudit.reading.batch_content import MAX_BATCH_BYTES, blocks
 from kaudit.reading.record_content import hashes
 from kaudit.source.bytes import ByteSource
 
@@ -31,26 +32,34 @@ def read_batch(source: ByteSource, position: int, size: int) -> memoryview:
     return data
 
 
+def bytes_of_batches(
+    source: ByteSource, positions: NDArray[Any], sizes: NDArray[Any]
+) -> tuple[NDArray[np.intp], BatchBytes]:
+    """Return the numbers and the bytes of batches; those that cannot be read are left out. Raises OSError where the file cannot be."""
+    fit = np.flatnonzero(sizes <= MAX_BATCH_BYTES)
+    pieces: list[memoryview] = []
+    starts, whole, base = np.empty(len(fit), dtype=np.int64), np.empty(len(fit), dtype=np.bool_), 0
+    first = 0
+    for begins, own, data in blocks(positions[fit], sizes[fit], source):
+        some = slice(first, first + len(own))
+        starts[some], whole[some] = begins + base, begins + own <= len(data)
+        pieces.append(data)
+        first, base = some.stop, base + len(data)
+    read = fit[whole]
+    return read, BatchBytes(b"".join([*pieces, PADDING]), starts[whole], sizes[read].astype(np.int64))
+
+
 def read_batches(
     source: ByteSource, positions: NDArray[Any], sizes: NDArray[Any]
-) -> Iterator[tuple[list[int], list[memoryview]]]:
-    """Yield the numbers and the bytes of batches, some at once; those that cannot be read are left out."""
-    numbers: list[int] = []
-    data: list[memoryview] = []
-    room = _AT_ONCE
-    fit = np.flatnonzero(sizes <= MAX_BATCH_BYTES)
-    contents = whole_batches(positions[fit], sizes[fit], source)
-    for number, size, content in zip(fit.tolist(), sizes[fit].tolist(), contents, strict=True):
-        if len(content) < size:
-            continue
-        data.append(content)
-        numbers.append(number)
-        room -= size
-        if room <= 0:
-            yield numbers, data
-            numbers, data, room = [], [], _AT_ONCE
-    if numbers:
-        yield numbers, data
+) -> Iterator[tuple[NDArray[np.intp], BatchBytes]]:
+    """Yield what `bytes_of_batches` returns of some batches at once."""
+    ends, first = np.cumsum(sizes, dtype=np.int64), 0
+    while first < len(ends):
+        stop = int(np.searchsorted(ends, _AT_ONCE + (ends[first - 1] if first else 0))) + 1
+        numbers, data = bytes_of_batches(source, positions[first:stop], sizes[first:stop])
+        if len(numbers):
+            yield numbers + first, data
+        first = stop
 
 
 def records_of(batch: memoryview) -> Iterator[Record | LegacyRecord]:

@@ -41,8 +41,8 @@ def test_batches_are_read_some_at_once_and_those_that_are_gone_left_out(monkeypa
         found = list(
             read_batches(Bytes(raw[:-1]), batches["position"], batches["size"])
         )  # the last one was cut off since it was found
-        assert [numbers for numbers, _ in found] == groups
-        read = [bytes(one) for _, some in found for one in some]
+        assert [numbers.tolist() for numbers, _ in found] == groups
+        read = [bytes(some[at]) for _, some in found for at in range(len(some.sizes))]
         assert read == [batch.encode() for batch in log.batches[:3]]
 
 

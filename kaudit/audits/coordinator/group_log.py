@@ -14,14 +14,13 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.dump_text.record_content import parse_printed_state
 from kaudit.formats.dump_text.rows import DumpRecord
 from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.internal_topics.record_schemas import InternalRecord, parse_internal_record, parse_keyed_record
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.record_batch import at_every_byte
-from kaudit.formats.log.record_spans import RecordSpans, record_spans
+from kaudit.formats.log.record_spans import BatchBytes, RecordSpans, record_spans
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import (
@@ -157,7 +156,7 @@ class GroupLogReader(Struct, frozen=True):
                 # every release with groups in __consumer_offsets that speak of producers writes magic 2
                 batches, done = piece.batches[piece.batches["magic"] >= CURRENT_MAGIC], 0
                 for numbers, data in read_batches(source, batches["position"], batches["size"]):
-                    own, done = batches[done : numbers[-1] + 1], numbers[-1] + 1
+                    own, done = batches[done : numbers[-1] + 1], int(numbers[-1]) + 1
                     spans = _sound_spans(own, data)
                     yield from (
                         self._one_by_one(directory, source, own)
@@ -270,12 +269,12 @@ def _printed_entry(topic: str, row: DumpRecord) -> GroupLogEntry | None:
     return CommitRecord(*place, *by, known, *((None,) if value is None else _content(value)))
 
 
-def _sound_spans(batches: Batches, data: Sequence[Buffer]) -> RecordSpans | None:
+def _sound_spans(batches: Batches, data: BatchBytes) -> RecordSpans | None:
     """Return the records of batches; None where one is gone, damaged or compressed, or has so many that they are read one by one."""
     attributes, counts = batches["attributes"], batches["record_count"]
     is_odd = attributes & CODEC_MASK != 0
     is_odd |= (attributes & CONTROL_FLAG != 0) & (counts != 1)
-    if is_odd.any() or len(batches) != len(data) or counts.sum(dtype=np.int64) > _MOST_RECORDS:
+    if is_odd.any() or len(batches) != len(data.sizes) or counts.sum(dtype=np.int64) > _MOST_RECORDS:
         return None
     spans, damaged = record_spans(data)
     octets = np.frombuffer(spans.data, np.uint8)

@@ -1,7 +1,7 @@
 """One partition to rows of identities, in files: the function that is scheduled for every partition."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,12 +15,13 @@ from kaudit.audits.records.stored import PART, StoredBatches, part_of, stored_ro
 from kaudit.audits.replicas.compare import Columns
 from kaudit.audits.replicas.replica_reader import AuditedReplica, ReplicaReader
 from kaudit.audits.transactions.transaction_spans import TransactionSpans
+from kaudit.formats.log.record_spans import BatchBytes
 from kaudit.model.batch_fields import ABORT_MARKER, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG
 from kaudit.model.ledger import SideCounts
 from kaudit.model.result import PartitionSummary
 from kaudit.reading.chunk_plan import OpenSource, whole_segments
 from kaudit.reading.chunk_reader import read_serially
-from kaudit.reading.content_rows import read_batches
+from kaudit.reading.content_rows import bytes_of_batches
 from kaudit.reading.failed_reads import FailedReads
 from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
 from kaudit.reading.producer_grouping import merge
@@ -194,16 +195,12 @@ class PartitionRecords:
 
     def _identified(self, batches: Columns) -> IdentityColumns:
         """Return the records of batches of data that lie in one segment."""
-        read: list[tuple[list[int], list[memoryview]]] = []
+        numbers, data = np.empty(0, dtype=np.intp), BatchBytes.of([])
         segment = self._task.directory.segments[int(batches["segment"][0])]
-        try:
-            with closing(self._open(segment)) as source:
-                read += read_batches(source, batches["position"], batches["size"])
-        except OSError:
-            read.clear()  # noted by FailedReads
-        numbers = [number for own, _ in read for number in own]
+        with suppress(OSError), closing(self._open(segment)) as source:  # noted by FailedReads
+            numbers, data = bytes_of_batches(source, batches["position"], batches["size"])
         self._undecoded += len(batches["size"]) - len(numbers)
-        found, undecoded = self._task.reader.columns([batch for _, data in read for batch in data])
+        found, undecoded = self._task.reader.columns(data)
         self._undecoded += len(undecoded)
         appended = batches["attributes"] & LOG_APPEND_TIME_FLAG != 0
         self._appended += int(np.maximum(batches["record_count"][appended], 0).sum(dtype=np.int64))

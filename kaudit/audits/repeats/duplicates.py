@@ -20,6 +20,7 @@ from kaudit.audits.repeats.ranges import RangeBuilder, Repeat
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET
 from kaudit.formats.log.legacy import LegacyRecord
+from kaudit.formats.log.record_spans import BatchBytes
 from kaudit.formats.log.records import Record
 from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation, RepeatedRange
@@ -265,15 +266,15 @@ class DuplicateReader:
                     found = zip(own[numbers].tolist(), self._decoded_of(batches), strict=True)
                     yield from ((tuple(place), batch) for place, batch in found if batch is not None)
 
-    def _decoded_of(self, batches: Sequence[memoryview]) -> Iterator[StoredBatch | None]:
+    def _decoded_of(self, batches: BatchBytes) -> Iterator[StoredBatch | None]:
         """Yield each of these batches, None for one that cannot be decoded."""
         columns, undecoded = self._partition.reader.columns(batches)
         identities = zip(columns.offsets.tolist(), map(tuple, columns.identities.tolist()), strict=True)
-        counts = np.bincount(columns.batches, minlength=len(batches)).tolist()
-        for number, (data, count) in enumerate(zip(batches, counts, strict=True)):
+        counts = np.bincount(columns.batches, minlength=len(batches.sizes)).tolist()
+        for number, count in enumerate(counts):
             own = dict(islice(identities, count))
             try:
-                yield None if number in undecoded else StoredBatch(data, own)
+                yield None if number in undecoded else StoredBatch(batches[number], own)
             except WireError:
                 yield None  # of a header of its records, which nothing else reads
 

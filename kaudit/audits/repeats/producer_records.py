@@ -15,6 +15,7 @@ from kaudit.audits.repeats.records_again import Ranges, RecordsAgain
 from kaudit.audits.repeats.restarts import Edge
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import HEADER, HEADER_SIZE, LENGTH_OFFSET, LOG_OVERHEAD
+from kaudit.formats.log.record_spans import BatchBytes
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches, concatenate
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
@@ -107,7 +108,7 @@ class ProducerRecords:
             some = batches[start : start + _DECODED_AT_ONCE]
             data = {batch: batch_bytes(batch, self.directory, self._open) for batch in some}
             read = {batch: each for batch, each in data.items() if each is not None}
-            columns, _ = self._again.reader.columns(list(read.values()), MAX_BATCH_BYTES)
+            columns, _ = self._again.reader.columns(BatchBytes.of(list(read.values())), MAX_BATCH_BYTES)
             yield from _listed(columns, columns.batches, list(read))
 
     def repeats_at_most(self) -> Mapping[tuple[int, int], int]:
@@ -141,7 +142,7 @@ class ProducerRecords:
         holders = self._holders(before, reach, self._bytes(first))
         if not holders or before.producer_id != edge.producer_id:
             return holders is None or bool(holders)
-        columns, undecoded = self._again.reader.columns(holders, MAX_BATCH_BYTES)
+        columns, undecoded = self._again.reader.columns(BatchBytes.of(holders), MAX_BATCH_BYTES)
         same = (columns.identities[:, 0] == first.content) & (columns.timestamps == first.timestamp)
         if undecoded or same.any():
             return True

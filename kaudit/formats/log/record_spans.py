@@ -7,19 +7,38 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kaudit.formats.byte_reader import Buffer
-from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER_SIZE, LOG_OVERHEAD
 from kaudit.formats.log.record_batch import HEADER_BYTES, HEADER_DTYPE, Headers, at_every_byte
 from kaudit.formats.log.records import DEFAULT_LIMIT, checked_header, uncompressed
 from kaudit.model.batch_fields import CODEC_MASK, LOG_APPEND_TIME_FLAG
 
 _Places = NDArray[np.int64]
-_PADDING = bytes(16)
-"""A varint that begins in the last byte of the records is read beyond them before that is noticed."""
+PADDING = bytes(HEADER_SIZE)
+"""Follows bytes of batches: of one that is cut off, and of a varint in the last byte, what is missing is read before that is noticed."""
 _INT32_BYTES, _INT64_BYTES = 5, 10
+_OF_RECORDS = ("attributes", "base_offset", "last_offset_delta", "base_timestamp", "max_timestamp")
+
+
+class BatchBytes(Struct, frozen=True):
+    """The bytes of batches, which lie in `data` at `starts`, `sizes` bytes each, shape (n,); PADDING follows the last one."""
+
+    data: bytes
+    starts: _Places
+    sizes: _Places
+
+    @classmethod
+    def of(cls, batches: Sequence[Buffer]) -> "BatchBytes":
+        """Return batches that lie apart from one another as one."""
+        sizes = np.array([len(batch) for batch in batches], dtype=np.int64)
+        return cls(b"".join([*batches, PADDING]), np.cumsum(sizes) - sizes, sizes)
+
+    def __getitem__(self, number: int) -> memoryview:
+        return memoryview(self.data)[int(self.starts[number]) :][: int(self.sizes[number])]
 
 
 class RecordSpans(NamedTuple):
@@ -44,30 +63,28 @@ class RecordSpans(NamedTuple):
     batches: _Places
 
 
-def record_spans(batches: Sequence[Buffer], limit: int = DEFAULT_LIMIT) -> tuple[RecordSpans, list[int]]:
+def record_spans(batches: BatchBytes, limit: int = DEFAULT_LIMIT) -> tuple[RecordSpans, list[int]]:
     """Return the records of whole batches of magic 2, and the numbers of the batches that cannot be decoded, which have none.
 
     `limit` bounds the decompressed bytes of each. Neither CRCs nor the inside of headers are checked.
     """
-    parts = [b"".join(batches)]
-    sizes = np.array([len(batch) for batch in batches], dtype=np.int64)
-    stops = np.cumsum(sizes)
-    starts = stops - sizes
-    headers: Headers = at_every_byte(memoryview(parts[0] + bytes(HEADER_SIZE)), HEADER_BYTES)[starts].view(HEADER_DTYPE)
-    starts += HEADER_SIZE
+    data, sizes = batches.data, batches.sizes
+    starts, stops = batches.starts + HEADER_SIZE, batches.starts + sizes
+    headers: Headers = at_every_byte(memoryview(data), HEADER_BYTES)[batches.starts].view(HEADER_DTYPE)
     counts = np.where(_are_whole(headers, sizes), headers["record_count"], -1).astype(np.int64)
-    base = len(parts[0])
-    for number in np.flatnonzero((counts >= 0) & (headers["attributes"] & CODEC_MASK != 0)).tolist():
+    compressed = np.flatnonzero((counts >= 0) & (headers["attributes"] & CODEC_MASK != 0)).tolist()
+    parts, base = [data], len(data)
+    for number in compressed:
+        batch = batches[number]
         try:
-            parts.append(uncompressed(batches[number], checked_header(batches[number]), limit))
+            parts.append(uncompressed(batch, checked_header(batch), limit))
         except WireError:
             counts[number] = -1
             continue
         starts[number], base = base, base + len(parts[-1])
         stops[number] = base
-    data = b"".join(parts)
-    numbers, begins, ends = _bounds(data, starts, stops, counts)
-    return _without_bad(_decoded(data, begins, ends, numbers, headers[numbers]), counts < 0)
+    data = b"".join([*parts, PADDING]) if compressed else data
+    return _without_bad(_decoded(data, *_bounds(data, starts, stops, counts), headers), counts < 0)
 
 
 def _are_whole(headers: Headers, sizes: _Places) -> NDArray[np.bool_]:
@@ -82,63 +99,57 @@ def _are_whole(headers: Headers, sizes: _Places) -> NDArray[np.bool_]:
 
 
 def _bounds(data: bytes, starts: _Places, stops: _Places, counts: _Places) -> tuple[_Places, _Places, _Places]:
-    """Return each record's batch, where its fields begin, after its length, and where they end; bad batches get the count -1."""
-    alone = np.flatnonzero(counts == 1)
-    length, begins = _varints(_octets(data), starts[alone], _INT32_BYTES)
-    fit = (begins > starts[alone]) & (length >= 0) & (begins + length == stops[alone])
-    counts[alone[~fit]] = -1
-    places, ends = begins[fit].tolist(), stops[alone[fit]].tolist()
-    several: list[int] = []
-    for number in np.flatnonzero((counts != 1) & (counts >= 0)).tolist():
-        try:
-            found = _places(data, int(starts[number]), int(stops[number]), int(counts[number]))
-        except WireError:
-            counts[number] = -1
-            continue
-        several.append(number)
-        places += found[0]
-        ends += found[1]
-    batches = np.concatenate((alone[fit], np.repeat(several, counts[several]).astype(np.int64)))
-    order = np.argsort(batches, kind="stable")
-    return batches[order], np.array(places, dtype=np.int64)[order], np.array(ends, dtype=np.int64)[order]
+    """Return where each record's fields begin, after its length, where they end, and its batch; bad batches get the count -1."""
+    found = (counts == 1).astype(np.int64)
+    several = np.flatnonzero((counts != 1) & (counts >= 0))
+    listed: list[int] = []
+    for number, at, stop in zip(several.tolist(), starts[several].tolist(), stops[several].tolist(), strict=True):
+        before = len(listed)
+        listed += _ends(data, at, stop)
+        found[number] = len(listed) - before
+    batches = np.repeat(np.arange(len(counts)), found)
+    ends = stops[batches]
+    ends[(counts != 1)[batches]] = listed
+    begins = np.append(0, ends[:-1])[: len(ends)]
+    firsts = np.cumsum(found) - found
+    begins[firsts[found > 0]] = starts[found > 0]
+    length, fields = _varints(_octets(data), begins, _INT32_BYTES)
+    unfit = (fields == begins) | (length < 0) | (fields + length != ends) | (ends > stops[batches])
+    counts[batches[unfit]] = -1
+    counts[(found != counts)] = -1
+    good = counts[batches] >= 0
+    return fields[good], ends[good], batches[good]
 
 
-def _places(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], list[int]]:
-    """Return where the fields of each record of a batch begin, after its length, and where they end."""
-    found: list[int] = []
+def _ends(data: bytes, at: int, stop: int) -> list[int]:
+    """Return where each of the records between these bytes ends by its length, which is not checked; lengths have one or two bytes mostly."""
     ends: list[int] = []
-    try:
-        for _ in range(count):
-            byte = data[at]
-            at += 1
-            raw = byte & 0x7F
-            shift = 7
-            while byte >= 0x80:
-                byte = data[at]
+    while at < stop:
+        byte = data[at]
+        if byte < 0x80:
+            at += (byte >> 1) + 1
+        elif data[at + 1] < 0x80:
+            at += (data[at + 1] << 6 | (byte & 0x7F) >> 1) + 2
+        else:
+            raw, shift = byte & 0x7F, 7
+            while byte >= 0x80 and shift < 7 * _INT32_BYTES:
                 at += 1
+                byte = data[at]
                 raw |= (byte & 0x7F) << shift
                 shift += 7
-                if shift > 7 * _INT32_BYTES:
-                    raise WireError(at, Reason.VARINT, "a record's length has no end")
-            found.append(at)
-            at += (raw >> 1) ^ -(raw & 1)
-            if at <= found[-1] or at > stop:
-                raise WireError(at, Reason.LENGTH, f"a record ends at byte {at}, the records at {stop}")
-            ends.append(at)
-    except IndexError:
-        raise WireError(stop, Reason.TRUNCATED, "the records end inside a record") from None
-    if at != stop:
-        raise WireError(at, Reason.TRAILING, f"{stop - at} bytes after the last record")
-    return found, ends
+            at += (raw >> 1) + 1
+        ends.append(at)
+    return ends
 
 
 def _octets(data: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(data + _PADDING, dtype=np.uint8)
+    return np.frombuffer(data, dtype=np.uint8)
 
 
-def _decoded(data: bytes, starts: _Places, ends: _Places, batches: _Places, own: Headers) -> RecordSpans:
-    """Return the records between these places; `own` is the header of the batch of each."""
+def _decoded(data: bytes, starts: _Places, ends: _Places, batches: _Places, headers: Headers) -> RecordSpans:
+    """Return the records between these places."""
     octets = _octets(data)
+    own = {name: headers[name].astype(np.int64)[batches] for name in _OF_RECORDS}
     appended = own["attributes"] & LOG_APPEND_TIME_FLAG != 0
     time, at = _varints(octets, starts + 1, _INT64_BYTES)
     offset, keys = _varints(octets, at, _INT32_BYTES)

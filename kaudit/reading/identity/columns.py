@@ -12,10 +12,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from kaudit.formats.byte_reader import Buffer
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, MAGIC_OFFSET
-from kaudit.formats.log.record_spans import RecordSpans, record_spans
+from kaudit.formats.log.record_spans import BatchBytes, RecordSpans, record_spans
 from kaudit.formats.log.records import DEFAULT_LIMIT
 from kaudit.reading.content_rows import NO_KEY, records_of
 from kaudit.reading.identity.grammar import WHOLE, Identity, Of, Part
@@ -58,20 +57,21 @@ class IdentityReader(Struct, frozen=True):
     decode_key: Decoder = decode_payload
     decode_value: Decoder = decode_payload
 
-    def columns(self, batches: Sequence[Buffer], limit: int = DEFAULT_LIMIT) -> tuple[IdentityColumns, list[int]]:
+    def columns(self, batches: BatchBytes, limit: int = DEFAULT_LIMIT) -> tuple[IdentityColumns, list[int]]:
         """Return the records of whole batches of data in order, and the numbers of the batches that cannot be decoded."""
-        if self.identity.is_whole and all(batch[MAGIC_OFFSET] == CURRENT_MAGIC for batch in batches):
+        magics = np.frombuffer(batches.data, dtype=np.uint8)[batches.starts + MAGIC_OFFSET]
+        if self.identity.is_whole and (magics == CURRENT_MAGIC).all():
             spans, undecoded = record_spans(batches, limit)
             return _of_spans(spans, self.identity.choices[0]), undecoded
         parts = None if self.identity.is_whole else PartReader(self.identity, self.decode_key, self.decode_value)
         found: list[IdentityColumns] = []
         undecoded = []
-        for number, batch in enumerate(batches):
+        for number in range(len(batches.sizes)):
             try:
-                found.append(_one_by_one(batch, number, parts, self.identity))
+                found.append(_one_by_one(batches[number], number, parts, self.identity))
             except WireError:
                 undecoded.append(number)
-        return _joined(found or [_of_spans(record_spans([])[0], ())]), undecoded
+        return _joined(found or [_of_spans(record_spans(BatchBytes.of([]))[0], ())]), undecoded
 
 
 def _of_spans(spans: RecordSpans, parts: tuple[Part, ...]) -> IdentityColumns:
@@ -121,14 +121,14 @@ def _timed(identities: _Column, timestamps: _Column) -> _Column:
     return np.stack([mixed(timestamps, half) for half in identities.T], axis=1)
 
 
-def _one_by_one(batch: Buffer, number: int, parts: PartReader | None, identity: Identity) -> IdentityColumns:
+def _one_by_one(batch: memoryview, number: int, parts: PartReader | None, identity: Identity) -> IdentityColumns:
     """Read records one by one: those of magic 0 and 1, and those of which parts count."""
     digest = hashes().xxh3_128_digest
     texts: list[bytes] = []
     rows: list[tuple[int, int, int, bool]] = []
     whole: list[bool] = []
     plain = identity if parts is None else WHOLE
-    for record in records_of(memoryview(batch)):
+    for record in records_of(batch):
         text = None if parts is None else parts.read(record)
         whole.append(text is None)
         texts.append(digest(content_of(record, plain.choices[0])) if text is None else digest(text, seed=_PARTS_SEED))

@@ -3,6 +3,7 @@
 import pytest
 
 from kaudit.audits.repeats.duplicates import StoredBatch
+from kaudit.formats.log.record_spans import BatchBytes
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import parse_identity
 from tests.formats.encoders import GZIP, batch, message, record
@@ -13,7 +14,7 @@ PRODUCER = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 40}
 
 
 def stored(raw):
-    columns, _ = IdentityReader(parse_identity("key,value,headers")).columns([raw])
+    columns, _ = IdentityReader(parse_identity("key,value,headers")).columns(BatchBytes.of([raw]))
     identities = map(tuple, columns.identities.tolist())
     return StoredBatch(memoryview(raw), dict(zip(columns.offsets.tolist(), identities, strict=True)))
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kaudit.formats.errors import WireError
-from kaudit.formats.log.record_spans import record_spans
+from kaudit.formats.log.record_spans import BatchBytes, record_spans
 from kaudit.formats.log.records import read_records
 from tests.formats import encoders
 
@@ -36,7 +36,7 @@ def _by_one(batches):
 
 
 def _at_once(batches):
-    spans, bad = record_spans(batches)
+    spans, bad = record_spans(BatchBytes.of(batches))
     data = spans.data
     places = zip(*(column.tolist() for column in spans[1:]), strict=True)
     found = [
@@ -57,7 +57,7 @@ def test_records_of_many_batches_are_those_read_one_by_one(seed):
 
 def test_nulls_are_told_from_empty_texts():
     batch = encoders.batch([encoders.record(0, 0, None, b""), encoders.record(1, 0, b"", None)])
-    spans, _ = record_spans([batch])
+    spans, _ = record_spans(BatchBytes.of([batch]))
     assert spans.null_keys.tolist() == [True, False]
     assert spans.null_values.tolist() == [False, True]
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kaudit.errors import UsageError
+from kaudit.formats.log.record_spans import BatchBytes
 from kaudit.formats.payloads.json_values import PayloadError, canonical, decode_json
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import parse_identity
@@ -17,7 +18,9 @@ def _columns(text, *records, **header):
     encoded = [
         encoders.record(delta, time, key, value, headers) for delta, (key, value, headers, time) in enumerate(records)
     ]
-    found, undecoded = IdentityReader(parse_identity(text)).columns([encoders.batch(encoded, 100, **header)])
+    found, undecoded = IdentityReader(parse_identity(text)).columns(
+        BatchBytes.of([encoders.batch(encoded, 100, **header)])
+    )
     assert not undecoded
     return found
 
@@ -76,7 +79,7 @@ def test_a_record_without_the_part_is_compared_whole_and_counted():
 def test_old_messages_are_the_records_they_were_upgraded_to():
     new = encoders.batch([encoders.record(0, 7, b"k", b"v")], 100)
     old = encoders.message(33, 1, b"k", b"v", timestamp=1_700_000_000_007)
-    both, _ = IdentityReader().columns([old, new])
+    both, _ = IdentityReader().columns(BatchBytes.of([old, new]))
     assert both.identities[0].tolist() == both.identities[1].tolist()
     assert both.keys[0] == both.keys[1]
     assert both.offsets.tolist() == [33, 100]
