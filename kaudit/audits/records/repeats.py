@@ -71,7 +71,7 @@ def match_repeats(task: RepeatTask, options: object, open_source: OpenSource) ->
         without_key += np.bincount(numbers_of(rows["place"][~keyed]), minlength=len(without_key))
         found = _repeats(rows) if frequent is None else frequent.repeats(rows["place"])
         task.repeated.append(np.searchsorted(task.cuts, found["place"], side="right"), found)
-        own = rows[keyed]
+        own = rows.take(np.flatnonzero(keyed))
         keys = np.empty(len(own), dtype=KEYED)
         keys["key"], keys["place"] = mixed(own["key"], numbers_of(own["place"])), own["place"]
         keys["repeats"] = np.isin(own["place"], found["place"])
@@ -87,7 +87,7 @@ def count_keys(task: KeyTask, options: object, open_source: OpenSource) -> NDArr
     """Return by number of partition how many records have the key of an earlier one and repeat none; remove the rows."""
     rows = task.rows.read(task.number)
     task.rows.remove(task.number)
-    rows = rows[_shared(rows["key"])]
+    rows = rows.take(np.flatnonzero(_shared(rows["key"])))
     order, begins = equal_rows(rows["place"], rows["key"])
     known = order[~begins & ~rows["repeats"][order]]
     return np.bincount(numbers_of(rows["place"][known]), minlength=task.partitions)
@@ -135,17 +135,17 @@ def equal_rows(places: NDArray[Any], *identity: NDArray[Any]) -> tuple[NDArray[n
 
 
 def _shared(column: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which rows have a value that others have, too: to sort by one column costs a tenth of sorting rows."""
-    order = np.argsort(column)
-    same = np.append(column[order[1:]] == column[order[:-1]], False)[: len(column)]
-    found = np.zeros(len(column), dtype=np.bool_)
-    found[order[same]] = found[order[1:][same[:-1]]] = True
-    return found
+    """Return which rows have a value that others have, too: most have not, and to sort values costs a third of sorting rows by them."""
+    ordered = np.sort(column)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(again):
+        return np.zeros(len(column), dtype=np.bool_)
+    return again[np.minimum(np.searchsorted(again, column), len(again) - 1)] == column
 
 
 def _repeats(rows: Rows) -> Rows:
     """Return the rows that equal others before them, as REPEATED."""
-    rows = rows[_shared(rows["high"])]
+    rows = rows.take(np.flatnonzero(_shared(rows["high"])))
     order, begins = equal_rows(rows["place"], rows["high"], rows["low"])
     sizes = np.diff(np.append(np.flatnonzero(begins), len(rows)))
     places = rows["place"][order[np.repeat(sizes > 1, sizes)]]

@@ -52,7 +52,7 @@ class SequenceWatch:
 
 
 def _with_sequences(rows: Rows) -> Rows:
-    return rows[(rows["producer_id"] >= 0) & (rows["sequence"] >= 0)]
+    return rows.take(np.flatnonzero((rows["producer_id"] >= 0) & (rows["sequence"] >= 0)))
 
 
 def _producers(rows: Rows) -> NDArray[Any]:
@@ -61,10 +61,10 @@ def _producers(rows: Rows) -> NDArray[Any]:
 
 def _gone_back(batches: Rows, highest: dict[tuple[int, int], int]) -> Iterator[Rows]:
     """Yield the batches that do not begin after the highest sequence of their producer epoch, and note the new ones."""
-    rows = batches[np.lexsort((np.arange(len(batches)), batches["epoch"], batches["producer_id"]))]
-    producers = _producers(rows)
-    starts = np.flatnonzero(np.append(True, producers[1:] != producers[:-1]))
-    keys = list(zip(rows["producer_id"][starts].tolist(), rows["epoch"][starts].tolist(), strict=True))
+    rows = batches.take(np.lexsort((batches["epoch"], batches["producer_id"])))
+    producers, epochs = rows["producer_id"], rows["epoch"]
+    starts = np.flatnonzero(np.append(True, (producers[1:] != producers[:-1]) | (epochs[1:] != epochs[:-1])))
+    keys = list(zip(producers[starts].tolist(), epochs[starts].tolist(), strict=True))
     first = rows["sequence"].astype(np.int64)
     last = (first + np.maximum(rows["span"], 0)) & MAX_SEQUENCE
     before = np.append(-1, last[:-1])

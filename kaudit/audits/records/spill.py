@@ -114,8 +114,9 @@ class Spill(Struct, frozen=True):
         """Write each row under its number, in their order."""
         if not len(rows):
             return
-        order = np.argsort(numbers, kind="stable")
-        rows, numbers = rows[order], numbers[order]
+        # numbers of two bytes are sorted by their digits; `take` copies rows whole, an index copies them field by field
+        order = np.argsort(numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers, kind="stable")
+        rows, numbers = rows.take(order), numbers[order]
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
             with Path(self.directory, f"{self.name}.{int(numbers[start])}.{_writer(os.getpid())}").open("ab") as file:

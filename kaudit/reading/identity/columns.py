@@ -108,11 +108,12 @@ def _bounds(spans: RecordSpans, parts: tuple[Part, ...]) -> Iterator[tuple[list[
 
 
 def _keys(spans: RecordSpans) -> _Column:
-    digest, data = hashes().xxh3_64_intdigest, spans.data
+    digest, data = hashes().xxh3_64_digest, spans.data
     keys = np.full(len(spans.offsets), NO_KEY, dtype=np.uint64)
     own = ~spans.null_keys
     bounds = zip(spans.keys[own].tolist(), spans.values[own].tolist(), strict=True)
-    keys[own] = [digest(data[first:end]) or 1 for first, end in bounds]
+    found = b"".join([digest(data[first:end]) for first, end in bounds])
+    keys[own] = np.maximum(np.frombuffer(found, dtype=">u8"), 1)
     return keys
 
 
