@@ -140,7 +140,8 @@ def _shared(column: NDArray[np.uint64]) -> NDArray[np.bool_]:
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     if not len(again):
         return np.zeros(len(column), dtype=np.bool_)
-    return again[np.minimum(np.searchsorted(again, column), len(again) - 1)] == column
+    found: NDArray[np.bool_] = again[np.minimum(np.searchsorted(again, column), len(again) - 1)] == column
+    return found
 
 
 def _repeats(rows: Rows) -> Rows:
