@@ -3,6 +3,7 @@
 import bz2
 import io
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final, Protocol, Self, cast
@@ -156,9 +157,34 @@ class StreamDecoder(_Compressed):
 
 
 _LONGEST_FRAME_HEADER: Final = 18
-_SKIPPABLE: Final = b"\x2a\x4d\x18"
+_SKIPPABLE: Final = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18").match
 _REPEATED_BYTE: Final = 1
 """Type of a block of zstd (RFC 8878, 3.1.1.2) that holds one byte, however large what it stands for."""
+
+
+def after_zstd_frame(source: ByteSource, at: int) -> int | None:
+    """Return where the frame that begins here ends by its blocks, None if that cannot be known."""
+    head = read_bytes(source, at, _LONGEST_FRAME_HEADER)
+    try:
+        checksum = 4 if zstandard.get_frame_parameters(head).has_checksum else 0
+        at += zstandard.frame_header_size(head)
+    except zstandard.ZstdError:
+        return None
+    is_last = False
+    while not is_last:
+        head = read_bytes(source, at, 3)
+        if len(head) < 3:
+            return None
+        block = int.from_bytes(head, "little")
+        is_last = bool(block & 1)
+        at += 3 + (1 if block >> 1 & 3 == _REPEATED_BYTE else block >> 3)
+    return at + checksum
+
+
+def frame_end(after: Callable[[ByteSource, int], int | None], source: ByteSource, at: int) -> int | None:
+    """Return where a frame ends, by `after` where it holds content; those that are skipped are alike in zstd and lz4."""
+    head = read_bytes(source, at, 8)
+    return at + 8 + int.from_bytes(head[4:], "little") if _SKIPPABLE(head) else after(source, at)
 
 
 class ZstdDecoder:
@@ -189,26 +215,11 @@ class ZstdDecoder:
         return b"".join(parts)
 
     def _ends_whole(self) -> bool:
-        """Follow the frames by their blocks: the reader does not say whether the last one was whole."""
-        at, size = 0, self._source.size()
-        while at < size:
-            head = read_bytes(self._source, at, _LONGEST_FRAME_HEADER)
-            if head[1:4] == _SKIPPABLE:
-                at += 8 + int.from_bytes(head[4:8], "little")
-                continue
-            try:
-                checksum = 4 if zstandard.get_frame_parameters(head).has_checksum else 0
-                at += zstandard.frame_header_size(head)
-            except zstandard.ZstdError:
-                return False
-            is_last = False
-            while not is_last and at < size:
-                block = int.from_bytes(read_bytes(self._source, at, 3), "little")
-                is_last = bool(block & 1)
-                at += 3 + (1 if block >> 1 & 3 == _REPEATED_BYTE else block >> 3)
-            at += checksum
-            if not is_last:
-                return False
+        """Follow the frames: the reader does not say whether the last one was whole."""
+        at: int | None = 0
+        size = self._source.size()
+        while at is not None and at < size:
+            at = frame_end(after_zstd_frame, self._source, at)
         return at == size
 
 

@@ -4,15 +4,12 @@ bzip2 consists of blocks of at most 900 kB, xz of one block or, made by several 
 lz4 of one frame or of many (RFC 8878, LZ4 Frame Format). What has one piece is decoded from its beginning.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-import zstandard
-
-from kaudit.source.archives.decoders import Decoder, Inflater, StreamDecoder, ZstdDecoder
+from kaudit.source.archives.decoders import Decoder, Inflater, StreamDecoder, ZstdDecoder, after_zstd_frame, frame_end
 from kaudit.source.archives.forms import Form
 from kaudit.source.archives.parts import FilePart
 from kaudit.source.bytes import ByteSource, HeldBytes, read_bytes
@@ -80,31 +77,8 @@ class _Joined:
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------
-_LONGEST_FRAME_HEADER: Final = 18
-_SKIPPABLE: Final = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18").match
-_REPEATED_BYTE: Final = 1
-"""Type of a block of zstd that holds one byte, however large what it stands for."""
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _STORED: Final = 1 << 31
-
-
-def _after_zstd_frame(source: ByteSource, at: int) -> int | None:
-    """Return where the frame that begins here ends by its blocks, None if that cannot be known."""
-    head = read_bytes(source, at, _LONGEST_FRAME_HEADER)
-    try:
-        checksum = 4 if zstandard.get_frame_parameters(head).has_checksum else 0
-        at += zstandard.frame_header_size(head)
-    except zstandard.ZstdError:
-        return None
-    is_last = False
-    while not is_last:
-        head = read_bytes(source, at, 3)
-        if len(head) < 3:
-            return None
-        block = int.from_bytes(head, "little")
-        is_last = bool(block & 1)
-        at += 3 + (1 if block >> 1 & 3 == _REPEATED_BYTE else block >> 3)
-    return at + checksum
 
 
 def _after_lz4_frame(source: ByteSource, at: int) -> int | None:
@@ -131,9 +105,7 @@ def _frames(
     size = source.size()
     start = at = 0
     while at < size:
-        head = read_bytes(source, at, 8)
-        skipped = at + 8 + int.from_bytes(head[4:8], "little") if _SKIPPABLE(head) else None
-        end = skipped or after(source, at)
+        end = frame_end(after, source, at)
         at = size if end is None else min(end, size)
         if at - start >= _LEAST_BYTES or at == size:
             yield partial(_part, begin, source, start, at)
@@ -312,6 +284,6 @@ def _bzip2_block(source: ByteSource, start: int, end: int) -> Decoder:
 _PIECES: Final[dict[Form, Callable[[ByteSource], Iterator[Opener]]]] = {
     Form.BZIP2: _bzip2_pieces,
     Form.XZ: _xz_pieces,
-    Form.ZSTD: partial(_frames, _after_zstd_frame, ZstdDecoder),
+    Form.ZSTD: partial(_frames, after_zstd_frame, ZstdDecoder),
     Form.LZ4: partial(_frames, _after_lz4_frame, partial(StreamDecoder, form=Form.LZ4)),
 }

@@ -11,6 +11,7 @@ from weakref import WeakSet
 import pytest
 
 from kaudit.source.archives import expanded, pieces
+from kaudit.source.archives.decoders import after_zstd_frame
 from kaudit.source.archives.expanded import BLOCK_BYTES, Expanded
 from kaudit.source.archives.forms import Form, form_of
 from kaudit.source.archives.pieces import decoder
@@ -164,7 +165,7 @@ def test_what_has_pieces_is_read_from_the_middle_without_being_held(monkeypatch,
 def test_where_a_frame_of_zstd_ends(plain):
     """A block of 128 KiB of one byte is written as that byte, but for the first of a frame (RFC 8878, RLE_Block)."""
     frame = COMPRESSIONS["zst"](plain)
-    assert pieces._after_zstd_frame(Memory(frame + frame), len(frame)) == 2 * len(frame)
+    assert after_zstd_frame(Memory(frame + frame), len(frame)) == 2 * len(frame)
 
 
 @pytest.mark.parametrize("name", DIVIDED)
