@@ -4,6 +4,7 @@ bzip2 consists of blocks of at most 900 kB, xz of one block or, made by several 
 lz4 of one frame or of many (RFC 8878, LZ4 Frame Format). What has one piece is decoded from its beginning.
 """
 
+import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -144,12 +145,11 @@ class _XzDecoder:
         """Return the next bytes, as Decoder says."""
         data = self._inner.read(min(wanted, self._left))
         self._left -= len(data)
-        if not self._left and self.problem is None and not self._inner.problem:
+        problem = self._inner.problem
+        if not self._left:
             self._inner.read(1)  # the checksum follows; where the index would be the part ends
-            is_damaged = (self._inner.problem or "").startswith("it is damaged")
-            self.problem = self._inner.problem if is_damaged else None
-        elif self._left:
-            self.problem = self._inner.problem
+            problem = self._inner.problem if (self._inner.problem or "").startswith("it is damaged") else None
+        self.problem = problem
         return data
 
 
@@ -180,17 +180,17 @@ def _xz_blocks(source: ByteSource) -> list[_Block]:
 
 def _xz_stream(source: ByteSource, end: int) -> tuple[int, list[_Block]] | None:
     """Return where the stream begins that ends here, and its blocks."""
-    footer = read_bytes(source, max(end - 12, 0), 12)
+    footer = read_bytes(source, max(end - _XZ_HEADER_BYTES, 0), _XZ_HEADER_BYTES)
     size = (int.from_bytes(footer[4:8], "little") + 1) * 4
-    if end < 2 * _XZ_HEADER_BYTES or not footer.endswith(b"YZ") or not 8 <= size <= min(end - 24, _MOST_INDEX_BYTES):
+    at = end - _XZ_HEADER_BYTES - size
+    if not footer.endswith(b"YZ") or at < _XZ_HEADER_BYTES or size > _MOST_INDEX_BYTES:
         return None
-    at = end - 12 - size
     index = read_bytes(source, at, size)
-    numbers = _numbers(index[1:-4]) if index[:1] == b"\0" else []
-    count = numbers[0] if numbers else 0
-    sizes = list(zip(numbers[1 : 1 + 2 * count : 2], numbers[2 : 2 + 2 * count : 2], strict=False))
+    numbers = _numbers(index[1:-4])
+    # what is left of four bytes is zeros
+    sizes = [pair for pair in zip(numbers[1::2], numbers[2::2], strict=False) if pair[0]]
     start = at - sum(-(-unpadded // 4) * 4 for unpadded, _ in sizes) - _XZ_HEADER_BYTES
-    if len(sizes) != count or start < 0:
+    if start < 0 or zlib.crc32(index[:-4]).to_bytes(4, "little") != index[-4:]:
         return None
     header = read_bytes(source, start, _XZ_HEADER_BYTES)
     if not header.startswith(_XZ_HEADER):
@@ -252,14 +252,14 @@ def _marks(source: ByteSource) -> Iterator[tuple[int, int]]:
     """Yield the bits where magics are, and which; the file's end is no magic, 0."""
     size = source.size()
     for start in range(0, size, _WINDOW_BYTES):
-        data = b"\0" + read_bytes(source, start, min(_WINDOW_BYTES + 7, size - start)) + b"\0"
+        data = b"\0" + read_bytes(source, start, _WINDOW_BYTES + 7) + b"\0"
         found: list[tuple[int, int]] = []
         for magic, shift, pattern in _PATTERNS:
-            at = data.find(pattern)
-            while at >= 0:
-                bits = int.from_bytes(data[at - 1 : at + 6].ljust(7, b"\0"), "big") >> (8 - shift)
+            at = data.find(pattern, 2)
+            while at != -1:
+                bits = int.from_bytes(data[at - 1 : at + 6], "big") >> (8 - shift)
                 place = start + at - 2
-                if at > 1 and place < start + _WINDOW_BYTES and bits & ((1 << _MAGIC_BITS) - 1) == magic:
+                if place < start + _WINDOW_BYTES and bits & ((1 << _MAGIC_BITS) - 1) == magic:
                     found.append((place * 8 + shift, magic))
                 at = data.find(pattern, at + 1)
         yield from sorted(found)

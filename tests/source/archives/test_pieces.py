@@ -247,7 +247,7 @@ def test_small_blocks_of_xz_are_read_together(monkeypatch, least, sizes):
     assert {block.header for block in found} == {xz_stream(PARTS)[:12]}
 
 
-@pytest.mark.parametrize("damage", ["cut", "header", "index", "count", "footer", "size", "sizes", "before"])
+@pytest.mark.parametrize("damage", ["cut", "header", "index", "count", "footer", "size", "sizes", "before", "begin"])
 def test_a_stream_of_xz_whose_index_is_not_as_it_should_be_is_read_from_its_beginning(monkeypatch, damage):
     monkeypatch.setattr(pieces, "_LEAST_BYTES", 1)
     stream = bytearray(xz_stream(PARTS))
@@ -267,12 +267,33 @@ def test_a_stream_of_xz_whose_index_is_not_as_it_should_be_is_read_from_its_begi
             stream[-8] = 0
         case "sizes":
             stream[index + 2 : index + 4] = b"\xff\x7f"
+        case "begin":
+            del stream[:4]
         case "before":
             stream[:0] = b"1234"
     source = Memory(bytes(stream))
     assert pieces._xz_blocks(source) == []
     (opener,) = xz_openers(bytes(stream))
     assert opener.args == (source, pieces.Form.XZ) or opener.args[1] is pieces.Form.XZ
+
+
+def test_the_shortest_streams_of_xz():
+    """.xz file format, 2.1: a header, an index of no blocks in eight bytes, a footer."""
+    empty = lzma.compress(b"")
+    assert len(empty) == 32
+    assert pieces._xz_stream(Memory(empty), 32) == (0, [])
+    assert pieces._xz_stream(Memory(b"1234" + empty), 36) == (4, [])
+    assert pieces._xz_blocks(Memory(empty * 3)) == []
+    assert [len(xz_openers(xz_stream(PARTS[:count]))) for count in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_two_blocks_of_xz_are_two_pieces(monkeypatch):
+    monkeypatch.setattr(pieces, "_LEAST_BYTES", 1)
+    for count in (1, 2, 3):
+        openers = xz_openers(xz_stream(PARTS[:count]))
+        assert [opener.func for opener in openers] == (
+            [pieces._XzDecoder] * count if count > 1 else [pieces.StreamDecoder]
+        )
 
 
 def test_of_one_block_xz_is_read_as_a_stream():
