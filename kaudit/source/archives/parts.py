@@ -1,6 +1,6 @@
 """A file that lies in another one: a range of its bytes, or ranges with holes between them."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from kaudit.formats.log.batch_header import LOG_OVERHEAD, MAGIC_OFFSET, PREFIX_SIZE, batch_size, plausible_length
@@ -55,11 +55,10 @@ class SparseFile:
         """Fill `buffer` from `position`; return how many bytes were there."""
         wanted = max(min(len(buffer), self._size - position), 0)
         buffer[:wanted] = bytes(wanted)
-        for index in range(max(bisect_right(self._positions, position) - 1, 0), len(self._positions)):
+        stop = position + wanted
+        for index in range(max(bisect_right(self._positions, position) - 1, 0), bisect_left(self._positions, stop)):
             first = max(self._positions[index], position)
-            last = min(self._positions[index] + self._lengths[index], position + wanted)
-            if self._positions[index] >= position + wanted:
-                break
+            last = min(self._positions[index] + self._lengths[index], stop)
             if first < last:
                 at = self._starts[index] + first - self._positions[index]
                 try:

@@ -6,12 +6,14 @@ import re
 import zlib
 from itertools import product
 from random import Random
+from typing import Any
 
 import lz4.frame
 import pytest
 
 from kaudit.source.archives import pieces
-from kaudit.source.archives.decoders import after_zstd_frame
+from kaudit.source.archives.decoders import StreamDecoder, after_zstd_frame
+from kaudit.source.archives.forms import Form
 from kaudit.source.archives.pieces import PieceDecoder
 from kaudit.source.bytes import read_bytes
 from tests.memory import Memory
@@ -153,7 +155,8 @@ def test_frames_are_read_from_their_beginnings(monkeypatch, parts, least, expect
     starts = [sum(map(len, data[:at])) for at in range(len(data) + 1)]
     monkeypatch.setattr(pieces, "_LEAST_BYTES", least if least == 1 else least * len(frame))
     source = Memory(b"".join(data))
-    found = [opener.args for opener in pieces._frames(pieces._after_lz4_frame, Given, source)]
+    openers: list[Any] = list(pieces._frames(pieces._after_lz4_frame, Given, source))
+    found = [opener.args for opener in openers]
     begins = [starts[at] for at in expected]
     assert found == [(Given, source, first, end) for first, end in zip(begins, [*begins[1:], starts[-1]], strict=False)]
 
@@ -201,7 +204,7 @@ def packed_number(value):
 PARTS = [RANDOM[:700], b"x" * 5000, RANDOM[:701], RANDOM[:2000], RANDOM[:1]]
 
 
-def xz_openers(data):
+def xz_openers(data) -> list[Any]:
     return list(pieces._xz_pieces(Memory(data)))
 
 
@@ -274,7 +277,7 @@ def test_a_stream_of_xz_whose_index_is_not_as_it_should_be_is_read_from_its_begi
     source = Memory(bytes(stream))
     assert pieces._xz_blocks(source) == []
     (opener,) = xz_openers(bytes(stream))
-    assert opener.args == (source, pieces.Form.XZ) or opener.args[1] is pieces.Form.XZ
+    assert opener.args == (source, Form.XZ) or opener.args[1] is Form.XZ
 
 
 def test_the_shortest_streams_of_xz():
@@ -291,15 +294,13 @@ def test_two_blocks_of_xz_are_two_pieces(monkeypatch):
     monkeypatch.setattr(pieces, "_LEAST_BYTES", 1)
     for count in (1, 2, 3):
         openers = xz_openers(xz_stream(PARTS[:count]))
-        assert [opener.func for opener in openers] == (
-            [pieces._XzDecoder] * count if count > 1 else [pieces.StreamDecoder]
-        )
+        assert [opener.func for opener in openers] == ([pieces._XzDecoder] * count if count > 1 else [StreamDecoder])
 
 
 def test_of_one_block_xz_is_read_as_a_stream():
     for data in (lzma.compress(RANDOM), lzma.compress(b""), b"", b"\0" * 8, b"YZ"):
         (opener,) = xz_openers(data)
-        assert opener.args[1] is pieces.Form.XZ
+        assert opener.args[1] is Form.XZ
 
 
 def test_a_block_of_xz_that_is_damaged_or_cut_off_says_so(monkeypatch):
@@ -382,9 +383,20 @@ def test_a_block_of_bzip2_with_another_checksum_is_damaged_and_one_without_an_en
     ]
 
 
+@pytest.mark.parametrize(("less", "problem"), [(0, None), (1, "it ends in the middle")])
+def test_a_block_of_bzip2_that_is_larger_than_any_is_not_read_to_its_end(monkeypatch, less, problem):
+    data, _ = bzip2_blocks(LARGE, compresslevel=1)
+    marks = marks_by_bits(data)
+    size = marks[1][0] - marks[0][0]
+    monkeypatch.setattr(pieces, "_MOST_BLOCK_BYTES", -(-size // 8) - less)
+    ((_, found),) = decoded(list(pieces._bzip2_pieces(Memory(data)))[:1], 1 << 20)
+    assert found == problem
+
+
 @pytest.mark.parametrize("plain", [b"", None])
 def test_a_file_of_bzip2_without_blocks_is_read_from_its_beginning(plain):
     data = b"BZh9" + bytes(9) if plain is None else bz2.compress(plain)
-    (opener,) = pieces._bzip2_pieces(Memory(data))
-    assert opener.args[1] is pieces.Form.BZIP2
-    assert opener.func is pieces.StreamDecoder
+    openers: list[Any] = list(pieces._bzip2_pieces(Memory(data)))
+    (opener,) = openers
+    assert opener.args[1] is Form.BZIP2
+    assert opener.func is StreamDecoder
