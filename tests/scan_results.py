@@ -18,16 +18,10 @@ from kaudit.model.result import (
     TimelineResult,
 )
 from kaudit.model.severity import Confidence, Severity
-from kaudit.model.timeline import (
-    EndState,
-    EntryTransaction,
-    FindingEntry,
-    MarkerEntry,
-    MissingEntry,
-    RunEntry,
-    Timeline,
-)
+from kaudit.model.timeline import FindingEntry, MissingEntry
 from kaudit.results.selection import count, count_statuses
+from tests import timelines
+from tests.timelines import Timeline, histories
 
 MORNING = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 HOSTILE = "pay\x1b[31m[red]boom[/red]\r\n\u202egnp.exe</script>\x00\x9b2J"
@@ -285,25 +279,15 @@ def run(first, last, first_sequence, last_sequence, seconds, **more):
         "bytes": 100 * (last - first + 1),
         "min_timestamp": MORNING + seconds * 1000,
         "max_timestamp": MORNING + seconds * 1000 + 900,
-        "is_transactional": False,
         "first_leader_epoch": 4,
         "last_leader_epoch": 4,
-        "transaction": None,
         **more,
     }
-    return RunEntry(**fields)
+    return timelines.run(**fields)
 
 
 def marker(offset, kind, seconds, **more):
-    fields = {
-        "offset": offset,
-        "producer_epoch": 0,
-        "coordinator_epoch": 3,
-        "type": kind,
-        "timestamp": MORNING + seconds * 1000,
-        **more,
-    }
-    return MarkerEntry(**fields)
+    return timelines.marker(offset, kind, **{"timestamp": MORNING + seconds * 1000, "coordinator_epoch": 3, **more})
 
 
 def finding_entry(finding):
@@ -327,7 +311,7 @@ def timeline_result(findings=None):
             MissingEntry(517, 520, 4, MissingCause.COMPACTION),
             run(521, 1016, 107, 602, 90_000),
         ],
-        EndState(0, 602, 1016, MORNING + 90_000_900, -1, None),
+        (0, 602, 1016, MORNING + 90_000_900, -1, None),
     )
     transactional = Timeline(
         "orders",
@@ -336,10 +320,10 @@ def timeline_result(findings=None):
         2000,
         "payments-1",
         [
-            run(10, 19, 0, 9, 0, is_transactional=True, transaction=EntryTransaction(10, "committed")),
-            marker(20, "commit", 1),
-            run(21, 22, 10, 11, 2, is_transactional=True, transaction=EntryTransaction(21, "aborted")),
-            marker(23, "abort", 3, producer_epoch=1),
+            run(10, 19, 0, 9, 0, transaction=(10, "committed")),
+            marker(20, "COMMIT", 1),
+            run(21, 22, 10, 11, 2, transaction=(21, "aborted")),
+            marker(23, "ABORT", 3, epoch=1),
             run(
                 30,
                 31,
@@ -347,13 +331,12 @@ def timeline_result(findings=None):
                 1,
                 4,
                 producer_epoch=1,
-                is_transactional=True,
-                transaction=EntryTransaction(30, "open"),
+                transaction=(30, "open"),
             ),
         ],
-        EndState(1, 1, 31, MORNING + 4000, 3, 30),
+        (1, 1, 31, MORNING + 4000, 3, 30),
     )
-    return TimelineResult(scan, [plain, transactional])
+    return TimelineResult(scan, [histories(plain, transactional)])
 
 
 def place(topic, partition, first, last, **changes):

@@ -101,8 +101,9 @@ def run_timeline(settings: Settings, paths: Sequence[str], options: AuditOptions
                 return request.selection.of_timeline(TimelineResult(recorded.result, ()))
         found = request.selection.of_timeline(engine.timeline(request.options, progress))
         if found.omitted:
+            listed = sum(len(each.producer_ids) for each in found.histories)
             sys.stderr.write(
-                f"kaudit: the first {len(found.timelines):,} timelines of {len(found.timelines) + found.omitted:,}; "
+                f"kaudit: the first {listed:,} timelines of {listed + found.omitted:,}; "
                 "--producer-id chooses, and the tables of --output-format parquet have all\n"
             )
         return found

@@ -14,11 +14,11 @@ from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.broker.releases.profile import Profile
 from kaudit.listings.activity import ActivityRows
 from kaudit.listings.partition_join import producer_partition
-from kaudit.listings.timeline import partition_timelines
+from kaudit.listings.timeline import partition_histories
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducerPartition
 from kaudit.model.result import ScanResult
-from kaudit.model.timeline import Timeline
+from kaudit.model.timeline import Histories
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.batch_export import BatchWriter
 from kaudit.partition.replay import KeptRows
@@ -75,9 +75,9 @@ class PartitionHistory(Struct, frozen=True):
         directory = self.partition.directory
         return directory.topic, directory.partition, directory.replica
 
-    def timelines(self, findings: Sequence[Finding]) -> Iterator[Timeline]:
-        """Yield one timeline a producer id; `findings` are this partition replica's."""
-        return partition_timelines(self.partition, self.rows, findings)
+    def histories(self, findings: Sequence[Finding]) -> Iterator[Histories]:
+        """Yield the histories of all producer ids; `findings` are this partition replica's."""
+        return partition_histories(self.partition, self.rows, findings)
 
     def producers(self, *, remembers_markers: bool) -> Iterator[tuple[int, ProducerPartition]]:
         """Yield each producer id with its activity here and the state a broker would rebuild.

@@ -16,24 +16,28 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kaudit.audits.log_events.timeline_entries import MAX_SHARED, TimelineEvents
-from kaudit.listings.history_columns import (
-    AT_ONCE,
-    MARKER,
-    NONE,
-    RUN,
-    TYPES,
-    Histories,
-    HistoryRow,
-    history_rows,
-    rows_of,
-)
 from kaudit.listings.merged_runs import merged_runs
-from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
+from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_TIMESTAMP, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
 from kaudit.model.damage import MissingCause, MissingOffsets
 from kaudit.model.finding import Finding
 from kaudit.model.result import TimelineResult
-from kaudit.model.timeline import Entry, EventEntry, FindingEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
+from kaudit.model.timeline import (
+    AT_ONCE,
+    HISTORY_ROW,
+    MARKER,
+    NONE,
+    OTHER,
+    RUN,
+    RUN_FIELDS,
+    TYPES,
+    EventEntry,
+    FindingEntry,
+    Histories,
+    HistoryRow,
+    MissingEntry,
+    Other,
+)
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.replay import KeptRows
 from kaudit.reading.producer_grouping import with_records
@@ -158,7 +162,7 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
                 partition, observations=(), suspects=(), shared=(), damages=()
             )  # findings have been made of these
             parts.append(_Part(bare, rows, own, events, names))
-    return TimelineResult(scan, _Timelines(parts))
+    return TimelineResult(scan, _Made(parts))
 
 
 class _Part(NamedTuple):
@@ -171,48 +175,30 @@ class _Part(NamedTuple):
     names: Mapping[int, str]
 
 
-class _Timelines(Sequence[Timeline]):
-    """The timelines of all partitions, each made whenever it is read: those of many ids would not fit into memory."""
+class _Made:
+    """The histories of all partitions, made whenever they are read: those of many ids would not fit into memory."""
 
     def __init__(self, parts: Sequence[_Part]) -> None:
         self._parts = parts
-        self._length = sum(len(producer_ids_of(part.rows)) for part in parts)
 
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[Timeline]:
-        return chain.from_iterable(made.timelines() for made in self.histories())
-
-    def histories(self) -> Iterator[Histories]:
-        """Yield them as columns."""
+    def __iter__(self) -> Iterator[Histories]:
         return chain.from_iterable(starmap(partition_histories, self._parts))
 
-    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - one or some, as of a list
-        return list(self)[index]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as a list
-
-
-def with_names(audit: Audit, timelines: Sequence[Timeline]) -> list[Timeline]:
-    """Return the timelines with the transactional ids that __transaction_state names."""
-    transactional = {timeline.producer_id for timeline in timelines if _is_transactional(timeline.entries)}
+def with_names(audit: Audit, made: Sequence[Histories]) -> list[Histories]:
+    """Return the histories with the transactional ids that __transaction_state names."""
+    transactional: set[int] = set()
+    for each in made:
+        shows = (each.rows["row"] == MARKER) | each.rows["is_transactional"]
+        transactional.update(each.producer_ids[each.owners[shows]].tolist())
     names = audit.transactional_ids(transactional) if transactional else {}
-    return [_named(timeline, names) for timeline in timelines]
+    return [
+        replace(each, transactional_ids={**each.transactional_ids, **_of(names, each.producer_ids)}) for each in made
+    ]
 
 
-def _named(timeline: Timeline, names: Mapping[int, str]) -> Timeline:
-    name = names.get(timeline.producer_id)
-    return timeline if name is None else replace(timeline, transactional_id=name)
-
-
-def _is_transactional(entries: Sequence[Entry]) -> bool:
-    return any(
-        isinstance(entry, MarkerEntry) or (isinstance(entry, RunEntry) and entry.is_transactional) for entry in entries
-    )
+def _of(names: Mapping[int, str], producer_ids: NDArray[np.int64]) -> dict[int, str]:
+    return {number: names[number] for number in producer_ids.tolist() if number in names} if names else {}
 
 
 def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Finding]]:
@@ -221,13 +207,6 @@ def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Fin
     for finding in findings:
         grouped.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
     return grouped
-
-
-def partition_timelines(
-    partition: PartitionAudit, rows: KeptRows, findings: Sequence[Finding], events: TimelineEvents | None = None
-) -> Iterator[Timeline]:
-    """Yield one timeline a producer id; `findings` are this partition replica's, `events` what logs say of it."""
-    return chain.from_iterable(made.timelines() for made in partition_histories(partition, rows, findings, events))
 
 
 def partition_histories(
@@ -259,7 +238,7 @@ def partition_histories(
             rows=ordered,
             others=by_row,
             states=_states(own_runs, own_markers, _chosen(opened, own)),
-            names=named,
+            transactional_ids=named,
         )
 
 
@@ -274,13 +253,13 @@ class _Beside(Struct, frozen=True):
 
     def of(
         self, ids: NDArray[np.int64], runs: _Grouped, markers: _Grouped
-    ) -> tuple[list[int], list[Entry], dict[int, str]]:
+    ) -> tuple[list[int], list[Other], dict[int, str]]:
         """Return the producer of each entry, an index into `ids`, the entries, and the transactional ids of these producers."""
         found_ids = [number for number in self.findings if number is not None]
         concerned = self.missing.owners(runs, markers) | np.isin(ids, found_ids) | (self.events is not None)
-        named = {number: self.names[number] for number in ids.tolist() if number in self.names} if self.names else {}
+        named = _of(self.names, ids)
         owners: list[int] = []
-        entries: list[Entry] = []
+        entries: list[Other] = []
         for owner in np.flatnonzero(concerned).tolist():
             producer_id, its_runs, its_markers = int(ids[owner]), runs.of(owner), markers.of(owner)
             found = self.findings.get(producer_id, ())
@@ -316,9 +295,42 @@ def in_order(rows: KeptRows) -> tuple[Columns, Columns]:
     return merged_runs(runs, markers), markers
 
 
+_NOTHING = dict.fromkeys(HistoryRow._fields, NONE) | {
+    "min_timestamp": NO_TIMESTAMP,
+    "max_timestamp": NO_TIMESTAMP,
+    "is_transactional": False,
+    "type": 0,
+}
+
+
+def history_rows(length: int, **columns: NDArray[Any] | int) -> Columns:
+    """Return rows that have these columns and nothing else."""
+    return Columns(HISTORY_ROW, length, {**_NOTHING, **columns})
+
+
 def _run_rows(runs: Columns) -> Columns:
-    names = HistoryRow._fields[1:-2]  # but for those of a marker
-    return history_rows(len(runs), kind=RUN, **{name: runs[name] for name in names})
+    names = (*RUN_FIELDS, "transaction_first_offset", "transaction_outcome")
+    return history_rows(len(runs), row=RUN, **{name: runs[name] for name in names})
+
+
+def other_rows(entries: Sequence[Other]) -> Columns:
+    """Return the rows of entries that are neither runs nor markers."""
+
+    def column(name: str, none: int = NONE) -> NDArray[np.int64]:
+        values = (getattr(entry, name, None) for entry in entries)
+        return np.array([none if value is None else value for value in values], dtype=np.int64)
+
+    times = column("timestamp", NO_TIMESTAMP)
+    return history_rows(
+        len(entries),
+        row=OTHER,
+        first_offset=column("first_offset"),
+        last_offset=column("last_offset"),
+        first_sequence=column("base_sequence"),
+        producer_epoch=column("producer_epoch"),
+        min_timestamp=times,
+        max_timestamp=times,
+    )
 
 
 def _marker_rows(markers: Columns) -> Columns:
@@ -329,7 +341,7 @@ def _marker_rows(markers: Columns) -> Columns:
     at, time = markers["offset"], markers["timestamp"]
     return history_rows(
         len(markers),
-        kind=MARKER,
+        row=MARKER,
         first_offset=at,
         last_offset=at,
         min_timestamp=time,
@@ -344,24 +356,22 @@ def _finding(finding: Finding) -> FindingEntry:
     return FindingEntry(finding.offset, finding.fingerprint, finding.code, finding.severity.value, finding.message)
 
 
-def _batches(runs: Columns, markers: Columns) -> list[Any]:
+def _batches(runs: Columns, markers: Columns) -> Columns:
     """Return the runs and markers of one producer id, by offset."""
     own_runs, own_markers = (_Grouped(rows, np.array([0, len(rows)])) for rows in (runs, markers))
-    rows, _ = _in_order_of_offsets(own_runs, own_markers, (), ())
-    none = np.empty(0, dtype=np.int64)
-    return Histories("", 0, "", none, none, rows, {}, {}, {}).entries(0, len(rows))
+    return _in_order_of_offsets(own_runs, own_markers, (), ())[0]
 
 
 def _in_order_of_offsets(
-    runs: _Grouped, markers: _Grouped, owners: Sequence[int], others: Sequence[Entry]
-) -> tuple[Columns, dict[int, Entry]]:
+    runs: _Grouped, markers: _Grouped, owners: Sequence[int], others: Sequence[Other]
+) -> tuple[Columns, dict[int, Other]]:
     """Return the rows of all entries, producer by producer, and the others by row; `owners` are the others' producers.
 
     Entries at no offset come first, but events of logs last.
     """
     if not len(markers.rows) and not others:
         return _run_rows(runs.rows), {}
-    rows = joined([_run_rows(runs.rows), _marker_rows(markers.rows), rows_of(others)])
+    rows = joined([_run_rows(runs.rows), _marker_rows(markers.rows), other_rows(others)])
     batches = len(rows) - len(others)
     whose = np.concatenate([runs.owners, markers.owners, np.array(owners, dtype=np.intp)])
     offsets, ranks, times = (

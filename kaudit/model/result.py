@@ -3,8 +3,9 @@
 The verdict over a result: what was lost or written twice, what is blocked, and what to do first.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -16,7 +17,9 @@ from kaudit.model.finding import Finding
 from kaudit.model.impact import Caution
 from kaudit.model.json_record import JsonRecord
 from kaudit.model.severity import Severity, Status
-from kaudit.model.timeline import Timeline
+
+if TYPE_CHECKING:  # numpy comes with it
+    from kaudit.model.timeline import Histories
 
 
 class PartitionBounds(JsonRecord, frozen=True):
@@ -304,9 +307,27 @@ class ScanResult(Struct, frozen=True):
         return max(new) if new else None
 
 
+class Changed:
+    """Items that are changed whenever they are read: there may be a million."""
+
+    def __init__(self, items: Iterable[Any], change: Callable[[Any], object]) -> None:
+        self._items = items
+        self._change = change
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._change, self._items)
+
+    def __len__(self) -> int:
+        assert isinstance(self._items, Collection)
+        return len(self._items)
+
+
 class TimelineResult(Struct, frozen=True):
-    """All timelines asked for, with the scan they came from; `omitted`: how many more an engine counted and did not list."""
+    """The timelines of producer ids, with the scan they came from; `omitted`: how many more an engine counted and did not list.
+
+    `histories`: partition replicas in the scan's order, producer ids ascending; can be read again.
+    """
 
     scan: ScanResult
-    timelines: Sequence[Timeline]
+    histories: "Iterable[Histories]"
     omitted: int = 0

@@ -1,16 +1,30 @@
-"""One producer's timeline in a partition: entries in offset order, and the state that a broker would have after them."""
+"""Producers' histories in partitions as columns: runs and markers are rows, what is rarer stands beside them as entries."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
+from numpy.typing import NDArray
 
 from kaudit.model.application_logs import LogEventKind
+from kaudit.model.columns import Columns
 from kaudit.model.damage import MissingCause
-from kaudit.model.json_record import JsonRecord
+from kaudit.model.dtypes import dtype_of
+from kaudit.model.schema import Bool, Int64
 
+NONE = -(2**63)
+"""The number that stands for None."""
+RUN, MARKER, OTHER = range(3)
+"""What a row is: `others` of Histories has those that are neither runs nor markers."""
+TYPES = ("ABORT", "COMMIT", "CLEANED", None)
+"""Of markers. CLEANED: the log cleaner emptied it; None: a text does not say."""
 OUTCOMES = ("open", "committed", "aborted", "unknown")
 """How a transaction ended."""
+AT_ONCE = 8192
+"""Rows after which the histories of further producer ids are others."""
 _REFUSALS = frozenset(
     {
         LogEventKind.OUT_OF_ORDER_SEQUENCE,
@@ -24,68 +38,79 @@ _REFUSALS = frozenset(
 )
 
 
+class HistoryRow(NamedTuple):
+    """A row of histories. Offsets are inclusive; timestamps are ms since the epoch, -1 for none; other numbers NONE.
+
+    A run: consecutive data batches, without an end marker or an hour of silence between them. If it `is_transactional`, the
+    transaction's first offset, and its outcome as an index into OUTCOMES. A marker has both offsets and timestamps; `type` is
+    an index into TYPES.
+    """
+
+    row: Int64
+    first_offset: Int64
+    last_offset: Int64
+    first_sequence: Int64
+    last_sequence: Int64
+    producer_epoch: Int64
+    batches: Int64
+    records: Int64
+    bytes: Int64
+    min_timestamp: Int64
+    max_timestamp: Int64
+    is_transactional: Bool
+    first_leader_epoch: Int64
+    last_leader_epoch: Int64
+    transaction_first_offset: Int64
+    transaction_outcome: Int64
+    coordinator_epoch: Int64
+    type: Int64
+
+    @property
+    def kind(self) -> str:
+        """The kind of entry, as JSON names it."""
+        return "run" if self.row == RUN else "marker"
+
+    @property
+    def transaction(self) -> dict[str, object] | None:
+        """The JSON form of a run's transaction, None without one."""
+        if not self.is_transactional:
+            return None
+        return {"first_offset": self.transaction_first_offset, "outcome": OUTCOMES[self.transaction_outcome]}
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the JSON form."""
+        if self.row == RUN:
+            return {
+                "kind": self.kind,
+                **{name: getattr(self, name) for name in RUN_FIELDS},
+                "transaction": self.transaction,
+            }
+        return {
+            "kind": self.kind,
+            "offset": self.first_offset,
+            "producer_epoch": self.producer_epoch,
+            "coordinator_epoch": None if self.coordinator_epoch == NONE else self.coordinator_epoch,
+            "type": TYPES[self.type],
+            "timestamp": self.min_timestamp,
+        }
+
+
+RUN_FIELDS = HistoryRow._fields[1:14]
+"""The numbers of a run in JSON."""
+HISTORY_ROW = dtype_of(HistoryRow)
+
+
 class TimelineEntry(Struct, frozen=True, tag_field="kind"):
-    """An entry of a timeline. Offsets are inclusive; timestamps are ms since the epoch, -1 for none."""
+    """An entry beside runs and markers. Offsets are inclusive; timestamps are ms since the epoch, -1 for none."""
 
     @property
     def kind(self) -> str:
         """The kind of entry, as JSON names it."""
         return str(self.__struct_config__.tag)
 
-    @property
-    def first_timestamp(self) -> int | None:
-        """The earliest timestamp, None for an entry that has none."""
-        return None
-
-    @property
-    def last_timestamp(self) -> int | None:
-        """The latest timestamp: that of an entry with one only."""
-        return self.first_timestamp
-
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
         return {"kind": self.kind, **asdict(self)}
-
-
-class EntryTransaction(JsonRecord, frozen=True):
-    """The transaction that a run is part of: its first offset, and how it ended (of OUTCOMES)."""
-
-    first_offset: int
-    outcome: str
-
-
-class RunEntry(TimelineEntry, frozen=True, tag="run"):
-    """Consecutive data batches, without an end marker or an hour of silence between them."""
-
-    first_offset: int
-    last_offset: int
-    first_sequence: int
-    last_sequence: int
-    producer_epoch: int
-    batches: int
-    records: int
-    bytes: int
-    min_timestamp: int
-    max_timestamp: int
-    is_transactional: bool
-    first_leader_epoch: int
-    last_leader_epoch: int
-    transaction: EntryTransaction | None
-
-    @property
-    def first_timestamp(self) -> int:
-        """The earliest timestamp."""
-        return self.min_timestamp
-
-    @property
-    def last_timestamp(self) -> int:
-        """The latest timestamp."""
-        return self.max_timestamp
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        transaction = None if self.transaction is None else asdict(self.transaction)
-        return {**super().to_dict(), "transaction": transaction}
 
 
 class _AtOneOffset(TimelineEntry, frozen=True):
@@ -100,20 +125,6 @@ class _AtOneOffset(TimelineEntry, frozen=True):
     def last_offset(self) -> int | None:
         """The offset."""
         return self.offset
-
-
-class MarkerEntry(_AtOneOffset, frozen=True, tag="marker"):
-    """An end transaction marker. `type` is ABORT, COMMIT, or CLEANED (the log cleaner emptied it), None where a text does not say."""
-
-    producer_epoch: int
-    coordinator_epoch: int | None
-    type: str | None
-    timestamp: int
-
-    @property
-    def first_timestamp(self) -> int:
-        """Its timestamp."""
-        return self.timestamp
 
 
 class MissingEntry(TimelineEntry, frozen=True, tag="missing"):
@@ -180,31 +191,75 @@ class EventEntry(_AtOneOffset, frozen=True, tag="event"):
 
 
 OPTIONAL_EVENT_FIELDS = EventEntry.__struct_fields__[-len(EventEntry.__struct_defaults__) :]
-Entry = RunEntry | MarkerEntry | MissingEntry | FindingEntry | EventEntry
+Other = MissingEntry | FindingEntry | EventEntry
+Entry = HistoryRow | Other
+STATE = (
+    "producer_epoch",
+    "last_sequence",
+    "last_offset",
+    "last_timestamp",
+    "coordinator_epoch",
+    "current_txn_start_offset",
+)
+"""A producer's state after its last entry, as a broker would have it."""
 
 
-class EndState(JsonRecord, frozen=True):
-    """A producer's state after its last entry, as a broker would have it; None where it would remember nothing."""
+class Histories(Struct, frozen=True):
+    """Histories of producer ids in one partition replica: `rows` of HISTORY_ROW, each id's in the order of its timeline.
 
-    producer_epoch: int | None
-    last_sequence: int | None
-    last_offset: int | None
-    last_timestamp: int | None
-    coordinator_epoch: int | None
-    current_txn_start_offset: int | None
-
-
-class Timeline(JsonRecord, frozen=True):
-    """One producer id's history in one partition replica."""
+    `starts` (shape (ids + 1,)): the first row of each id, and the end; no id is without rows. `others`: entries that are
+    neither runs nor markers, by row. `states` (shape (ids,) each): the fields of STATE, NONE where a broker would remember
+    nothing. `transactional_ids`: those known, by producer id.
+    """
 
     topic: str
     partition: int
     replica: str
-    producer_id: int
-    transactional_id: str | None
-    entries: Sequence[Entry]
-    state: EndState
+    producer_ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    rows: Columns
+    others: Mapping[int, Other]
+    states: Mapping[str, NDArray[np.int64]]
+    transactional_ids: Mapping[int, str]
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form."""
-        return {**asdict(self), "entries": [entry.to_dict() for entry in self.entries], "state": self.state.to_dict()}
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """Topic, partition and replica."""
+        return self.topic, self.partition, self.replica
+
+    @property
+    def owners(self) -> NDArray[np.intp]:
+        """The number of each row's producer id."""
+        return np.repeat(np.arange(len(self.producer_ids)), np.diff(self.starts))
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries, some thousand of which are made together."""
+        for first in range(0, len(self.rows), AT_ONCE):
+            for at, row in enumerate(self.rows[first : first + AT_ONCE].tolist(), first):
+                yield self.others[at] if row[0] == OTHER else HistoryRow._make(row)
+
+    def timelines(self) -> Iterator[tuple[int, Iterator[Entry]]]:
+        """Yield each producer id and its entries, which are to be read before the next id."""
+        entries = self.entries()
+        for producer_id, count in zip(self.producer_ids.tolist(), np.diff(self.starts).tolist(), strict=True):
+            yield producer_id, islice(entries, count)
+
+    def with_findings(self, includes: Callable[[str], bool]) -> "Histories":
+        """Return the histories without findings of other codes than these."""
+        chosen = np.ones(len(self.rows), dtype=bool)
+        for at, entry in self.others.items():
+            chosen[at] = not isinstance(entry, FindingEntry) or includes(entry.code)
+        return self.where(chosen)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Histories":
+        """Return the rows of a mask, and the producer ids that have any."""
+        counts = np.add.reduceat(chosen, self.starts[:-1], dtype=np.int64)
+        left, places = counts > 0, np.cumsum(chosen) - 1
+        return replace(
+            self,
+            producer_ids=self.producer_ids[left],
+            starts=np.append(0, np.cumsum(counts[left])),
+            rows=self.rows[chosen],
+            others={int(places[at]): entry for at, entry in self.others.items() if chosen[at]},
+            states={name: column[left] for name, column in self.states.items()},
+        )

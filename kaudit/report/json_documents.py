@@ -62,9 +62,8 @@ def scan_document(
 
 
 def timeline_document(result: TimelineResult, options: RenderOptions) -> dict[str, object]:
-    """Return the kaudit.timeline/1 document."""
-    timelines = [timeline.to_dict() for timeline in result.timelines]
-    return scan_document(result.scan, options, "kaudit.timeline/1", timelines=timelines, **omitted_timelines(result))
+    """Return the kaudit.timeline/1 document with an empty list of timelines, which `pretty_pieces` fills."""
+    return scan_document(result.scan, options, "kaudit.timeline/1", timelines=[], **omitted_timelines(result))
 
 
 def omitted_timelines(result: TimelineResult) -> dict[str, int]:
@@ -111,9 +110,11 @@ class Listed(Struct, frozen=True):
     lists: Mapping[str, Iterable[Mapping[str, object]]]
 
 
-def pretty_pieces(
-    document: Mapping[str, object], lists: Mapping[str, Iterable[Mapping[str, object] | Listed]], depth: int = 1
-) -> Iterator[str]:
+Item = Mapping[str, object] | Listed | str
+"""An item of a list: its document, or the text of some items with what is between them, indented as deep as items are."""
+
+
+def pretty_pieces(document: Mapping[str, object], lists: Mapping[str, Iterable[Item]], depth: int = 1) -> Iterator[str]:
     """Yield the text that `pretty` would return if the document had these items in its `lists`, which are empty in it.
 
     The keys of the lists are `depth` levels deep. No other key at that depth has the same name and an empty list.
@@ -121,7 +122,7 @@ def pretty_pieces(
     yield from _filled(pretty(document), lists, "  " * depth)
 
 
-def _filled(rest: str, lists: Mapping[str, Iterable[Mapping[str, object] | Listed]], margin: str) -> Iterator[str]:
+def _filled(rest: str, lists: Mapping[str, Iterable[Item]], margin: str) -> Iterator[str]:
     """Yield a text with its empty lists filled; the keys of the lists are indented by `margin`."""
     for key in sorted(lists):
         # no string holds a newline, and keys at other depths are indented differently
@@ -131,21 +132,23 @@ def _filled(rest: str, lists: Mapping[str, Iterable[Mapping[str, object] | Liste
         lead = f'\n{margin}"{key}": [\n{margin}'
         for part in _parts(lists[key]):
             yield lead
-            if isinstance(part, Listed):
-                text = _indented([part.document])[2:-2].replace("\n", f"\n{margin}")
+            if isinstance(part, str):
+                yield f"  {part}"
+            elif isinstance(part, Listed):
+                text = indented([part.document])[2:-2].replace("\n", f"\n{margin}")
                 yield from _filled(text, part.lists, f"{margin}    ")
             else:
-                yield _indented(part)[2:-2].replace("\n", f"\n{margin}")
+                yield indented(part)[2:-2].replace("\n", f"\n{margin}")
             lead = f",\n{margin}"
         yield f"\n{margin}]" if lead.startswith(",") else empty
     yield rest
 
 
-def _parts(items: Iterable[Mapping[str, object] | Listed]) -> Iterator[list[Mapping[str, object]] | Listed]:
-    """Yield the items in order, those without lists in groups: a call to serialise costs as much as an item."""
+def _parts(items: Iterable[Item]) -> Iterator[list[Mapping[str, object]] | Listed | str]:
+    """Yield the items in order, documents in groups: a call to serialise costs as much as an item."""
     held: list[Mapping[str, object]] = []
     for item in items:
-        if isinstance(item, Listed):
+        if isinstance(item, Listed | str):
             if held:
                 yield held
             held = []
@@ -169,7 +172,7 @@ def found(result: ScanResult, listed: ScanResult) -> dict[str, Iterator[dict[str
 
 def pretty(document: Mapping[str, object]) -> str:
     """Serialise for a file people may open: sorted keys, two spaces, ASCII (so no byte can drive a terminal)."""
-    return _indented(document) + "\n"
+    return indented(document) + "\n"
 
 
 def no_commands(text: str) -> str:
@@ -179,10 +182,10 @@ def no_commands(text: str) -> str:
 
 def line(document: Mapping[str, object]) -> str:
     """Serialise onto one line."""
-    return _compact(document) + "\n"
+    return compact(document) + "\n"
 
 
-def _compact(value: object) -> str:
+def compact(value: object) -> str:
     """Serialise with ms under keys ending in `timestamp` as RFC 3339 and -1 (none) as null; all else stays as it is."""
     text = no_commands(_encoded(value))
     return _TIMESTAMP.sub(_time, text)  # in the text: visiting every value takes longer than serialising
@@ -196,9 +199,9 @@ def _time(found: re.Match[str]) -> str:
     return found[0] if text is None else f'timestamp": "{text}"'
 
 
-def _indented(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> str:
+def indented(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> str:
     """Serialise as `json.dumps(indent=2)` does, in a third of its time."""
-    text = _compact(value)
+    text = compact(value)
     try:
         return msgspec.json.format(text, indent=2)
     except msgspec.DecodeError:  # half a surrogate pair: a file name that is not UTF-8

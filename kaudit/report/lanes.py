@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kaudit.listings.merged_runs import NO_MARKER
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns
-from kaudit.model.timeline import Entry, MarkerEntry, RunEntry
+from kaudit.model.timeline import Entry, HistoryRow
 
 Column = NDArray[np.int64]
 Tables = dict[str, dict[str, Column]]
@@ -24,7 +24,7 @@ def with_epochs(entries: Iterable[Entry]) -> Iterator[tuple[Entry, int | None]]:
     """Yield each entry with the epoch of its lane: that of the latest run or marker, its own included; None before the first."""
     epoch: int | None = None
     for entry in entries:
-        if isinstance(entry, RunEntry | MarkerEntry):
+        if isinstance(entry, HistoryRow):
             epoch = entry.producer_epoch
         yield entry, epoch
 

@@ -7,7 +7,7 @@ import hmac
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from itertools import count
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kaudit.formats.internal_topics.transaction_state import DEFAULT_PARTITIONS, coordinator_partition
 from kaudit.model.finding import Finding, KnownBug
 from kaudit.model.internal_topics import REMOTE_LOG
-from kaudit.model.result import Expected
+from kaudit.model.result import Changed, Expected
 from kaudit.model.transactional_ids import name_pattern
 from kaudit.results.log_words import redacted_line
 from kaudit.results.redacted_ids import in_form, letters_of
@@ -113,20 +113,6 @@ _PLACED: Final = frozenset({_TRANSACTIONAL, "group"})
 _NUMBER: Final = "#"
 _Value = TypeVar("_Value")
 _Error = TypeVar("_Error", bound=Exception)
-
-
-class _Each:
-    """Items that are changed when they are asked for."""
-
-    def __init__(self, items: Collection[object], change: Callable[[object], object]) -> None:
-        self._items = items
-        self._change = change
-
-    def __iter__(self) -> Iterator[object]:
-        return map(self._change, self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
 
 
 class Redactor:
@@ -297,7 +283,7 @@ class Redactor:
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 self._walk(item, key if isinstance(key, str) else field)
-        elif isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, _WITHOUT_NAMES):
+        elif isinstance(value, Iterable) and not isinstance(value, Iterator | _WITHOUT_NAMES):
             for item in () if hasattr(value, "dtype") else value:
                 self._walk(item, field)
 
@@ -316,9 +302,7 @@ class Redactor:
         if isinstance(value, list | tuple):
             make: Callable[[Iterable[object]], object] = getattr(type(value), "_make", type(value))  # of a named tuple
             return make(self._changed(item, field) for item in value)
-        return _Each(
-            cast("Collection[object]", value), lambda item: self._changed(item, field)
-        )  # made while iterating: there may be a million
+        return Changed(value, lambda item: self._changed(item, field))
 
     def _struct(self, value: Struct) -> Struct:
         changes: dict[str, object] = {}

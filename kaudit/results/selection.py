@@ -14,9 +14,8 @@ from kaudit.model.finding import Finding
 from kaudit.model.ledger import LedgerResult
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
-from kaudit.model.result import ScanResult, TimelineResult, UnlistedFindings
+from kaudit.model.result import Changed, ScanResult, TimelineResult, UnlistedFindings
 from kaudit.model.severity import Severity, Status
-from kaudit.model.timeline import FindingEntry, Timeline
 
 _Compared = TypeVar("_Compared", DiffResult, LedgerResult)
 
@@ -70,10 +69,10 @@ class Selection(Struct, frozen=True):
 
     def of_timeline(self, result: TimelineResult) -> TimelineResult:
         """Return the timelines with only the selected findings."""
-        timelines = result.timelines
+        histories = result.histories
         if not all(map(self.includes, {finding.code for finding in result.scan.findings})):
-            timelines = [self._of_one(timeline) for timeline in timelines]
-        return replace(result, scan=self.of_scan(result.scan), timelines=timelines)
+            histories = Changed(histories, lambda each: each.with_findings(self.includes))
+        return replace(result, scan=self.of_scan(result.scan), histories=histories)
 
     def of_producers(self, result: ProducersResult) -> ProducersResult:
         """Return the list with only the selected findings; the engine has left the others out of the producers."""
@@ -83,12 +82,6 @@ class Selection(Struct, frozen=True):
     def of_comparison(self, result: _Compared) -> _Compared:
         """Return the comparison with only the selected findings."""
         return replace(result, scan=self.of_scan(result.scan))
-
-    def _of_one(self, timeline: Timeline) -> Timeline:
-        entries = [
-            entry for entry in timeline.entries if not isinstance(entry, FindingEntry) or self.includes(entry.code)
-        ]
-        return replace(timeline, entries=entries)
 
 
 def count(findings: Sequence[Finding | UnlistedFindings]) -> dict[str, int]:

@@ -24,7 +24,7 @@ from kaudit.model.result import NotAudited, ScanResult
 from kaudit.model.severity import Severity
 from kaudit.partition.audit import PartitionAudit
 from kaudit.reading.unread_segments import Failure
-from kaudit.report.machine.tables import producer_table_rows, timeline_table_rows
+from kaudit.report.machine.tables import producer_table_rows, timeline_columns
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.findings import CrossPartitionEvidence
 from kaudit.scanning.result_parts import ResultWithoutFindings, ScanFindings
@@ -33,7 +33,7 @@ from kaudit.source.layout import Unreadable
 from kaudit.source.schemes import open_segment
 from kaudit.spark.finding_rows import Stamp
 from kaudit.spark.plan import KnownInput
-from kaudit.spark.schemas import to_batches
+from kaudit.spark.schemas import to_batch, to_batches
 from kaudit.spark.task_findings import AllCounts, FindingCounts, FindingsInTasks, Found, TopicPartition, scan_wide
 from kaudit.spark.tasks import (
     EVIDENCE,
@@ -246,7 +246,7 @@ def history_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `timelines` or `producers` of one partition replica, `findings` being its own."""
     if table == "timelines":
-        return to_batches(table, timeline_table_rows(history, findings))
+        return (to_batch(table, timeline_columns(each)) for each in history.histories(findings))
     return to_batches(table, producer_table_rows(history, findings, newest=newest))
 
 

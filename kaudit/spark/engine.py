@@ -187,8 +187,8 @@ class _SparkAudit(AuditedInput):
             logs = logs.named(self._audit.transactional_ids(None))
         make = partial(make_timelines, in_tasks=self._in_tasks, listed=listed, logs=logs)
         made = self._run.bring("bring the timelines that are listed", make, TIMELINE_ROWS, "kept")
-        timelines = with_names(self._audit, [unpacked(timeline) for _, _, timeline in made])
-        return TimelineResult(self._result, timelines, 0 if chosen else sum(counts) - len(timelines))
+        histories = with_names(self._audit, [unpacked(data) for _, _, data in made])
+        return TimelineResult(self._result, histories, 0 if chosen else sum(counts) - sum(listed.values()))
 
     def producers(self, query: Query) -> ListedProducers:
         run, audit = self._run, self._audit

@@ -1,7 +1,7 @@
 """Findings and timelines made in Spark's tasks, where a partition's evidence lies; the driver gets numbers, and the first of them."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from kaudit.checks.incident_groups import (
     marked_with,
     partition_incidents,
 )
-from kaudit.listings.timeline import by_replica, partition_timelines
+from kaudit.listings.timeline import by_replica, partition_histories
 from kaudit.model.finding import Finding
 from kaudit.model.limits import FINDINGS_OF_CHECK
 from kaudit.model.result import UnlistedFindings
@@ -316,6 +316,9 @@ def make_timelines(
             place = part.directory
             findings = own.get((place.topic, place.partition, place.replica), ())
             events = None if logs is None else logs.of_partition(place.topic, place.partition)
-            made = partition_timelines(part, kept, findings, events)
-            for number, timeline in enumerate(islice(made, listed.get(job_index, 0))):
-                yield row(TIMELINE_ROWS, job_index, number, packed(timeline))
+            left = listed.get(job_index, 0)
+            for number, made in enumerate(partition_histories(part, kept, findings, events) if left else ()):
+                yield row(TIMELINE_ROWS, job_index, number, packed(made.where(made.owners < left)))
+                left -= len(made.producer_ids)
+                if left <= 0:
+                    break

@@ -19,11 +19,11 @@ from kaudit.model.application_logs import LogEventKind
 from kaudit.model.evidence import StoredEvidence
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.severity import Confidence, Severity
-from kaudit.model.timeline import RunEntry
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import ApplicationLog
 from tests.audits.log_events.made import event
 from tests.conformance.server_logs import recording
+from tests.timelines import rows_of, run
 
 GROUPS = AnchorSource.GROUPS
 NOON = 1_800_000_000_000
@@ -102,8 +102,8 @@ def test_a_transaction_is_found_by_its_id():
 
 
 def test_a_refusal_stands_before_the_batch_that_followed_it():
-    run = RunEntry(10, 19, 0, 9, 0, 1, 10, 100, NOON, NOON, False, 0, 0, None)
-    later = RunEntry(30, 39, 10, 19, 0, 1, 10, 100, NOON + 9, NOON + 9, False, 0, 0, None)
+    first = run(10, 19, min_timestamp=NOON, max_timestamp=NOON)
+    later = run(30, 39, first_sequence=10, last_sequence=19, min_timestamp=NOON + 9, max_timestamp=NOON + 9)
     events = [
         of_orders(LogEventKind.OUT_OF_ORDER_SEQUENCE, producer_id=7, producer_epoch=0, base_sequence=5, offset=25),
         of_orders(LogEventKind.DUPLICATE_SEQUENCE, producer_id=7, last_sequence=9),
@@ -113,7 +113,7 @@ def test_a_refusal_stands_before_the_batch_that_followed_it():
         of_orders(LogEventKind.BECAME_LEADER, timestamp_ms=NOON - 1),
     ]
     placed = TimelineEvents(events, "orders", 0, lambda one: one.timestamp_ms, lambda one: one.producer_id)
-    found = placed.entries(7, [run, later], shared=True)
+    found = placed.entries(7, rows_of([first, later]), shared=True)
     assert [(entry.offset, entry.placed_by) for entry in found] == [
         (25, "offset"),
         (20, "sequence"),
@@ -121,7 +121,7 @@ def test_a_refusal_stands_before_the_batch_that_followed_it():
         (None, "order"),
         (10, "time"),
     ]
-    assert len(placed.entries(7, [run, later], shared=False)) == 4
+    assert len(placed.entries(7, rows_of([first, later]), shared=False)) == 4
 
 
 @pytest.mark.parametrize(("version", "name"), [("2.4.1", "histories"), ("2.8.2", "histories"), ("3.5.2", "histories")])
@@ -196,7 +196,7 @@ def test_a_log_is_taken_unless_most_entries_name_another_program(tmp_path, monke
 
 
 def test_what_names_a_transactional_id_alone_stands_on_its_producer_s_timeline():
-    run = RunEntry(10, 19, 0, 9, 0, 1, 10, 100, NOON, NOON, True, 0, 0, None)
+    first = run(10, 19, (10, "open"), min_timestamp=NOON, max_timestamp=NOON)
     events = [
         event(LogEventKind.TRANSACTION_TIMEOUT, 1, transactional_id="app", timestamp_ms=NOON + 5),
         event(LogEventKind.TRANSACTION_TIMEOUT, 2, transactional_id="other", timestamp_ms=NOON + 5),
@@ -212,7 +212,7 @@ def test_what_names_a_transactional_id_alone_stands_on_its_producer_s_timeline()
 
     def lines(names):
         placed = TimelineEvents(events, "orders", 0, lambda one: one.timestamp_ms, names.producer_id)
-        return [(entry.line, entry.offset) for entry in placed.entries(7, [run], shared=True)]
+        return [(entry.line, entry.offset) for entry in placed.entries(7, rows_of([first]), shared=True)]
 
     assert lines(ProducerNames(events, {7: "app"})) == [(1, 20), (3, 10)]  # as __transaction_state names it
     assert lines(ProducerNames(events)) == [(3, 10)]

@@ -11,7 +11,7 @@ from kaudit.engines.local import scan, timeline
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import NothingToAuditError, UsageError
 from kaudit.model.result import ScanResult
-from kaudit.model.timeline import RunEntry
+from kaudit.model.timeline import HistoryRow
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.discover import discover
 from kaudit.source.kafka.client import EARLIEST, LATEST, READ_COMMITTED
@@ -20,6 +20,7 @@ from kaudit.source.kafka.options import ClusterOptions
 from kaudit.source.layout import PartitionDirectory
 from tests.logs import Log, data, marker
 from tests.source.kafka.fake_broker import DESCRIBE_ACLS, FETCH, LIST_OFFSETS, LIST_TRANSACTIONS, FakeBroker
+from tests.timelines import timelines_of
 from tests.wire_findings import comparable_findings
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -346,8 +347,9 @@ def test_a_timeline():
     with FakeBroker({KEY: log(20)}) as broker:
         paths = [f"kafka://{broker.address}/orders"]
         result = timeline(ScanOptions(paths, jobs=1, producer_ids=[7]), SilentProgress())
-    (entry,) = result.timelines[0].entries
-    assert isinstance(entry, RunEntry)
+    ((entry,),) = (timeline.entries for timeline in timelines_of(result.histories))
+    assert isinstance(entry, HistoryRow)
+    assert entry.kind == "run"
     assert (entry.first_offset, entry.last_offset, entry.batches) == (0, 39, 20)
 
 

@@ -86,8 +86,8 @@ def test_tables_and_their_manifest(logs, tmp_path, engine_name, local, command):
         name: value for name, value in summary.items() if name != "statuses"
     }
     assert manifest["summary"]["statuses"] == {"known": 0, "new": len(histories.scan.findings), "suppressed": 0}
-    assert len(tables["producers"]) == len(histories.timelines)
-    assert len(tables["timelines"]) == sum(len(timeline.entries) for timeline in histories.timelines)
+    assert len(tables["producers"]) == sum(len(made.producer_ids) for made in histories.histories)
+    assert len(tables["timelines"]) == sum(len(made.rows) for made in histories.histories)
     assert {row["status"] for row in tables["segments"]} == {"read"}
     assert sum(row["batches"] for row in tables["producers"]) == sum(
         row["batches"] for row in tables["timelines"] if row["kind"] == "run"

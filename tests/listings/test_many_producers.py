@@ -5,20 +5,24 @@ import pickle
 from collections import Counter
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kaudit.engines.local import timeline
 from kaudit.engines.progress import SilentProgress
-from kaudit.listings import history_columns
 from kaudit.listings import timeline as timelines
 from kaudit.listings.timeline import LISTED
+from kaudit.model import timeline as model
 from kaudit.model.damage import MissingCause
 from kaudit.model.timeline import MissingEntry
 from kaudit.report.machine.json import render_timeline
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
 from tests.logs import Log, data, marker
+from tests.timelines import Timeline, histories, run, timelines_of
 
 PRODUCERS = 300
 HOLE = 3
@@ -61,10 +65,10 @@ def test_open_transactions_and_holes_are_looked_at_once_not_for_each_producer(tm
     found = [
         (
             own.producer_id,
-            own.state.current_txn_start_offset,
+            own.state[-1],
             [(entry.first_offset, entry.offsets) for entry in own.entries if isinstance(entry, MissingEntry)],
         )
-        for own in result.timelines
+        for own in timelines_of(result.histories)
     ]
     length = 2 + HOLE
     assert found == [(number, number * length, [(number * length + 1, HOLE)]) for number in range(PRODUCERS)]
@@ -80,7 +84,7 @@ def test_of_many_missing_ranges_a_timeline_names_the_first_and_the_sum_of_the_re
     log.append(data(1, 0, 1, payload=b"x"))
     log.write(tmp_path / "t-0")
     holes = [(after, before) for after, before in pairwise(batch.base_offset for batch in log.batches[:-1])]
-    first, second = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
+    first, second = timelines_of(timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).histories)
     found = [entry for entry in first.entries if isinstance(entry, MissingEntry)]
     assert [(entry.first_offset, entry.last_offset) for entry in found[:-1]] == [
         (after + 1, before - 1) for after, before in holes[:LISTED]
@@ -103,7 +107,7 @@ def test_entries_do_not_grow_with_producers_times_missing_ranges(tmp_path):
             log.skip(1)
     log.write(tmp_path / "t-0")
     result = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
-    missing = sum(Counter(entry.kind for entry in own.entries)["missing"] for own in result.timelines)
+    missing = sum(Counter(entry.kind for entry in own.entries)["missing"] for own in timelines_of(result.histories))
     assert missing <= PRODUCERS * 2 * (LISTED + 1)
 
 
@@ -114,19 +118,19 @@ def test_a_long_timeline_is_in_order_and_written_an_entry_at_a_time(tmp_path):
         log.append(data(1, 0, number * (number + 9), payload=b"x"))
     log.write(tmp_path / "t-0")
     result = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress())
-    (only,) = result.timelines
+    (only,) = timelines_of(result.histories)
     expected = [("run", 0), *((kind, offset) for offset in range(1, 100) for kind in ("run", "finding"))]
     assert [(entry.kind, entry.first_offset) for entry in only.entries] == expected
     assert only.entries[-1].to_dict()["code"] == "KA104"
     assert len(only.entries) == len(expected)
-    assert pickle.loads(pickle.dumps(only)).entries == list(only.entries[:]) == only.entries
+    assert timelines_of(pickle.loads(pickle.dumps(list(result.histories)))) == [only]
     text = "".join(render_timeline(result, RenderOptions()))
     written = json.loads(text)
     assert text == json.dumps(written, indent=2, sort_keys=True) + "\n"
     assert len(written["timelines"][0]["entries"]) == len(expected)
 
 
-def test_entries_made_when_they_are_asked_for_are_those_made_at_once(tmp_path, monkeypatch):
+def test_entries_made_some_at_a_time_are_those_made_at_once(tmp_path, monkeypatch):
     log = Log()
     for number in range(300):
         log.append(data(1, 0, 0 if number % 7 == 0 else number, transactional=True, payload=b"x"))
@@ -134,25 +138,27 @@ def test_entries_made_when_they_are_asked_for_are_those_made_at_once(tmp_path, m
         log.skip(number % 3)
     log.write(tmp_path / "t-0")
     options = ScanOptions([str(tmp_path)], jobs=1)
-    (at_once,) = timeline(options, SilentProgress()).timelines
-    monkeypatch.setattr(history_columns, "AT_ONCE", 64)
-    (asked_for,) = timeline(options, SilentProgress()).timelines
-    made, entries = at_once.entries, asked_for.entries
-    assert isinstance(made, list)
-    assert not isinstance(entries, list)
-    assert {entry.kind for entry in made} == {"run", "marker", "missing", "finding"}
-    assert [*entries] == made
-    last = len(made) - 1
-    assert [entries[place] for place in (0, last, -1, -2, -last - 1)] == [
-        made[0],
-        made[last],
-        made[-1],
-        made[-2],
-        made[0],
-    ]
-    assert (entries[250:270], entries[:-5:90]) == (made[250:270], made[:-5:90])
-    with pytest.raises(IndexError):
-        entries[last + 1]
+    (at_once,) = timelines_of(timeline(options, SilentProgress()).histories)
+    monkeypatch.setattr(model, "AT_ONCE", 64)
+    monkeypatch.setattr(timelines, "AT_ONCE", 64)
+    result = timeline(options, SilentProgress())
+    (in_parts,) = timelines_of(result.histories)
+    assert {entry.kind for entry in in_parts.entries} == {"run", "marker", "missing", "finding"}
+    assert in_parts == at_once
+    written = json.loads("".join(render_timeline(result, RenderOptions())))["timelines"][0]["entries"]
+    assert [entry["kind"] for entry in written] == [entry.kind for entry in at_once.entries]
+
+
+@given(st.data())
+def test_rows_that_are_chosen_are_those_that_stay(data_of):
+    made = histories(*(
+        Timeline("t", 0, "", producer_id, f"app-{producer_id}", [run(number, number) for number in range(count)], [producer_id] * 6)
+        for producer_id, count in enumerate(data_of.draw(st.lists(st.integers(1, 4), min_size=1, max_size=5)))
+    ))  # fmt: skip
+    chosen = data_of.draw(st.lists(st.booleans(), min_size=len(made.rows), max_size=len(made.rows)))
+    left = iter(chosen)
+    expected = [replace(own, entries=[entry for entry in own.entries if next(left)]) for own in timelines_of([made])]
+    assert timelines_of([made.where(np.array(chosen))]) == [own for own in expected if own.entries]
 
 
 def test_timelines_are_the_same_each_time_they_are_made(tmp_path):
@@ -161,9 +167,8 @@ def test_timelines_are_the_same_each_time_they_are_made(tmp_path):
         log.append(data(producer_id, 0, 0, transactional=producer_id == 5, payload=b"x"))
     log.append(marker(5, 0))
     log.write(tmp_path / "t-0")
-    made = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
-    assert (len(made), [own.producer_id for own in made]) == (3, [3, 5, 7])
-    assert made == list(made)
-    assert made[1].producer_id == made[-2].producer_id == 5
-    assert [own.producer_id for own in made[1:]] == [5, 7]
-    assert [entry.kind for entry in made[1].entries] == ["run", "marker"]
+    made = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).histories
+    first, again = timelines_of(made), timelines_of(made)
+    assert [own.producer_id for own in first] == [3, 5, 7]
+    assert first == again
+    assert [entry.kind for entry in first[1].entries] == ["run", "marker"]

@@ -4,8 +4,10 @@ import pytest
 
 from kaudit.engines.local import timeline
 from kaudit.engines.progress import SilentProgress
+from kaudit.model.timeline import STATE
 from kaudit.scanning.options import ScanOptions
 from tests.logs import BASE_TIMESTAMP, Log, data, marker
+from tests.timelines import timelines_of
 
 
 def state(producer_epoch, last_sequence, last_offset, last_timestamp, coordinator_epoch=None, open_since=None):
@@ -44,8 +46,8 @@ def test_the_state_after_a_log(tmp_path, batches, expected):
     for batch in batches:
         log.append(batch)
     log.write(tmp_path / "t-0")
-    (found,) = timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).timelines
-    assert found.state.to_dict() == expected
+    (found,) = timelines_of(timeline(ScanOptions([str(tmp_path)], jobs=1), SilentProgress()).histories)
+    assert dict(zip(STATE, found.state, strict=True)) == expected
 
 
 PRINTED = (
@@ -60,8 +62,8 @@ def test_a_marker_that_was_printed_without_its_content_has_no_coordinator_epoch(
     text = "Starting offset: 0\n" + PRINTED.format(0, 0, "false", 0) + PRINTED.format(1, -1, "true", 78)
     path = tmp_path / "dump.txt"
     path.write_text(text)
-    (found,) = timeline(ScanOptions([str(path)]), SilentProgress()).timelines
-    assert [(each.kind, getattr(each, "coordinator_epoch", None)) for each in found.entries] == [
+    (found,) = timelines_of(timeline(ScanOptions([str(path)]), SilentProgress()).histories)
+    assert [(each.kind, each.to_dict().get("coordinator_epoch")) for each in found.entries] == [
         ("run", None),
         ("marker", None),
     ]

@@ -18,6 +18,7 @@ from kaudit.scanning.options import Depth, ScanOptions
 from kaudit.source.layout import FetchedRange, SegmentFile, TextRange
 from tests.crafted_sample import snapshot
 from tests.logs import Log, data, marker, record, sealed_records
+from tests.timelines import timelines_of
 
 SMALL = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -30,7 +31,7 @@ def audited(path, **more):
         result.summary,
         result.partitions,
         [entry.to_dict() for entry in result.not_audited],
-        histories.timelines,
+        timelines_of(histories.histories),
     )
 
 

@@ -16,6 +16,7 @@ from kaudit.report.machine.chrome_trace import Slice, arranged
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 from tests.rendered import timeline_text
+from tests.timelines import histories, timelines_of
 
 SAMPLES = ("open-transaction", "compacted", "zombie", "crafted", "side-files", "damaged", "truncated-head")
 CAPTURES = ("legacy-formats", "txn-mix-2.8.2")
@@ -124,9 +125,11 @@ def test_runs_and_markers_are_where_their_timestamps_are():
 def test_batches_without_a_usable_time_stand_behind_those_before(timestamp):
     result = results.timeline_result([])
     entries = [results.run(offset, offset + 9, offset, offset + 9, 1000 * offset) for offset in range(0, 50, 10)]
-    entries[2] = replace(entries[2], min_timestamp=timestamp, max_timestamp=timestamp)
-    timeline = replace(result.timelines[0], entries=entries)
-    events = events_of(timeline_text("chrome-trace", TimelineResult(result.scan, [timeline]), RenderOptions()))
+    entries[2] = entries[2]._replace(min_timestamp=timestamp, max_timestamp=timestamp)
+    timeline = replace(timelines_of(result.histories)[0], entries=entries)
+    events = events_of(
+        timeline_text("chrome-trace", TimelineResult(result.scan, [histories(timeline)]), RenderOptions())
+    )
     runs = [event for event in events if event.get("cat") == "run"]
     assert [event["args"]["first_offset"] for event in sorted(runs, key=lambda event: event["ts"])] == [
         0,
@@ -135,16 +138,22 @@ def test_batches_without_a_usable_time_stand_behind_those_before(timestamp):
         30,
         40,
     ]
-    timeline = replace(timeline, entries=[replace(entry, min_timestamp=-1, max_timestamp=-1) for entry in entries])
-    events = events_of(timeline_text("chrome-trace", TimelineResult(result.scan, [timeline]), RenderOptions()))
+    timeline = replace(timeline, entries=[entry._replace(min_timestamp=-1, max_timestamp=-1) for entry in entries])
+    events = events_of(
+        timeline_text("chrome-trace", TimelineResult(result.scan, [histories(timeline)]), RenderOptions())
+    )
     assert [event["ts"] for event in events if event.get("cat") == "run"] == [0, 1, 2, 3, 4]
 
 
 def test_numbers_that_browsers_round_are_text():
     result = results.timeline_result([])
     large = 2**53 + 1
-    timeline = replace(result.timelines[0], entries=[results.run(large, large + 1, 0, 1, 0)], producer_id=large)
-    events = events_of(timeline_text("chrome-trace", TimelineResult(result.scan, [timeline]), RenderOptions()))
+    timeline = replace(
+        timelines_of(result.histories)[0], entries=[results.run(large, large + 1, 0, 1, 0)], producer_id=large
+    )
+    events = events_of(
+        timeline_text("chrome-trace", TimelineResult(result.scan, [histories(timeline)]), RenderOptions())
+    )
     [run_event] = [event for event in events if event.get("cat") == "run"]
     assert run_event["args"]["first_offset"] == str(large)
     assert f"producer {large} epoch 0" in [event["args"].get("name") for event in events]
@@ -184,6 +193,6 @@ def test_an_event_holds_what_its_entry_does_and_not_its_kind():
     assert not any({"kind", "transaction"} & set(event["args"]) for event in events)
     (missing,) = [event for event in events if event["cat"] == "missing"]
     assert missing["args"] == {"first_offset": 517, "last_offset": 520, "offsets": 4, "cause": "compaction"}
-    (commit,) = [event for event in events if event["args"].get("type") == "commit"]
+    (commit,) = [event for event in events if event["args"].get("type") == "COMMIT"]
     assert commit["args"]["timestamp"] == "2023-11-14T22:13:21.000Z"
     assert commit["ts"] == (results.MORNING + 1000) * 1000

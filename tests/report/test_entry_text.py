@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kaudit.listings.history_columns import NONE, histories_of
 from kaudit.model.application_logs import ApplicationLogFile, LogClock, LogEventSummary, RefusedBatches
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.damage import MissingCause
 from kaudit.model.evidence_parts import EventEvidence
 from kaudit.model.finding import KnownBug
 from kaudit.model.producer_listing import ProducerState
-from kaudit.model.timeline import EndState, EntryTransaction, EventEntry, MissingEntry, Timeline
+from kaudit.model.timeline import NONE, EventEntry, MissingEntry
 from kaudit.report.console import Console
 from kaudit.report.text.finding_block import bugs_of, known_bug_text, with_known_bugs
 from kaudit.report.text.formatting import blocks_of, expired_text, partition_text
@@ -25,6 +24,7 @@ from kaudit.report.text.text_rows import text_of_rows
 from kaudit.results.incidents import AffectedPartition, Incident
 from kaudit.results.incidents import describe as incident_of
 from tests.scan_results import BLOCKS, MORNING, marker, old_duplicate, place, producer, run
+from tests.timelines import Timeline, histories
 
 REFUSALS = {
     "out_of_order_sequence", "invalid_producer_epoch", "fenced_producer", "unknown_producer_id", "invalid_txn_state",
@@ -42,8 +42,7 @@ def missing(first=1, last=2, offsets=2, cause=MissingCause.UNKNOWN):
 
 
 def cells(entry):
-    timeline = Timeline("orders", 0, "", 1, None, [entry], EndState(*[None] * 6))
-    (made,) = (cells for histories in histories_of([timeline]) for cells in cells_of(histories))
+    (made,) = cells_of(histories(Timeline("orders", 0, "", 1, None, [entry])))
     return made
 
 
@@ -58,7 +57,7 @@ def describe(entry):
 
 
 @pytest.mark.parametrize(("entry", "text"), [
-    (run(0, 1, 0, 1, 0), "data"), (run(0, 1, 0, 1, 0, is_transactional=True), "txn data"), (marker(5, "commit", 0), "COMMIT"),
+    (run(0, 1, 0, 1, 0), "data"), (run(0, 1, 0, 1, 0, transaction=(0, "open")), "txn data"), (marker(5, "COMMIT", 0), "COMMIT"),
     (marker(5, None, 0), "MARKER"), (missing(), "missing"), (logged(), "retry"),
     (logged("fenced_producer", "client"), "fenced_producer"), (logged("a\x1b"), "a\\x1b"),
     *((logged(name), f"refused: {name}") for name in sorted(REFUSALS)),
@@ -69,7 +68,7 @@ def test_kinds_of_entries(entry, text):
 
 
 @pytest.mark.parametrize(("entry", "shown", "numbers"), [
-    (run(7, 9, 3, 5, 0), "7..9", "3..5"), (run(7, 7, 3, 3, 0), "7", "3"), (marker(5, "commit", 0), "5", "-"),
+    (run(7, 9, 3, 5, 0), "7..9", "3..5"), (run(7, 7, 3, 3, 0), "7", "3"), (marker(5, "COMMIT", 0), "5", "-"),
     (missing(1, 2), "1..2", "-"), (logged(offset=4, base_sequence=8), "4", "8"),
     (logged(), "-", "-"),
 ])  # fmt: skip
@@ -90,12 +89,12 @@ AFTER = 3, 4
     (logged(placed_by="time"), FIRST, "server.log:7, placed by time"),
     (logged(placed_by="offset", expected_sequence=0), FIRST, "server.log:7, the broker has 0"),
     (logged(placed_by="time", expected_epoch=4), FIRST, "server.log:7, the broker has epoch 4, placed by time"),
-    (marker(5, "commit", 0), FIRST, "coordinator epoch 3"),
-    (marker(5, "commit", 0, coordinator_epoch=0), FIRST, "coordinator epoch 0"),
-    (marker(5, "commit", 0, coordinator_epoch=None), FIRST, ""),
-    (marker(5, "abort", 0, producer_epoch=4), AFTER, "fences epoch 3, coordinator epoch 3"),
-    (marker(5, "abort", 0, producer_epoch=3), AFTER, "coordinator epoch 3"),
-    (marker(5, "abort", 0, producer_epoch=2), AFTER, "coordinator epoch 3"),
+    (marker(5, "COMMIT", 0), FIRST, "coordinator epoch 3"),
+    (marker(5, "COMMIT", 0, coordinator_epoch=0), FIRST, "coordinator epoch 0"),
+    (marker(5, "COMMIT", 0, coordinator_epoch=None), FIRST, ""),
+    (marker(5, "ABORT", 0, epoch=4), AFTER, "fences epoch 3, coordinator epoch 3"),
+    (marker(5, "ABORT", 0, epoch=3), AFTER, "coordinator epoch 3"),
+    (marker(5, "ABORT", 0, epoch=2), AFTER, "coordinator epoch 3"),
 ])  # fmt: skip
 def test_details(entry, before, text):
     assert detail(entry, *before) == text
@@ -107,10 +106,8 @@ def described(epoch=None, leader_epoch=None, **more):
 
 def test_details_of_runs():
     assert described(max_timestamp=MORNING).startswith("5 batches")
-    assert described(max_timestamp=MORNING, transaction=EntryTransaction(5, "open")).startswith(
-        "open since offset 5, 5 batches"
-    )
-    assert described(max_timestamp=MORNING, transaction=EntryTransaction(5, "aborted")).startswith("aborted, 5 batches")
+    assert described(max_timestamp=MORNING, transaction=(5, "open")).startswith("open since offset 5, 5 batches")
+    assert described(max_timestamp=MORNING, transaction=(5, "aborted")).startswith("aborted, 5 batches")
     assert described(*AFTER, max_timestamp=MORNING).startswith("5 batches")
     assert described(0, 4, max_timestamp=MORNING).startswith("fences epoch 0, 5 batches")
 
@@ -126,19 +123,18 @@ def test_details_of_runs():
     ({"min_timestamp": 0, "max_timestamp": 5000}, "5 batches in 5.0 s"),
 ])  # fmt: skip
 def test_how_much_a_run_is(more, amount):
-    assert detail(replace(run(5, 9, 5, 9, 0), **{"max_timestamp": MORNING, **more})) == amount
+    assert detail(run(5, 9, 5, 9, 0)._replace(**{"max_timestamp": MORNING, **more})) == amount
 
 
 def test_a_whole_entry():
     assert describe(run(5, 9, 5, 9, 0, producer_epoch=3)).startswith(
         "data, offset 5..9, epoch 3, sequence 5..9, 2023-11-14T22:13:20.000Z..2023-11-14T22:13:20.900Z, 5 batches in 0.9 s"
     )
-    assert describe(marker(5, "commit", 1)) == (
+    assert describe(marker(5, "COMMIT", 1)) == (
         "COMMIT, offset 5, epoch 0, 2023-11-14T22:13:21.000Z, coordinator epoch 3"
     )
-    assert (
-        describe(replace(marker(5, "commit", 1), timestamp=-1, coordinator_epoch=None)) == "COMMIT, offset 5, epoch 0"
-    )
+    unknown = marker(5, "COMMIT", 1, timestamp=-1, coordinator_epoch=None)
+    assert describe(unknown) == "COMMIT, offset 5, epoch 0"
     assert describe(missing(1, 2)) == "missing, offset 1..2, 2 offsets not in the log: unknown"
 
 

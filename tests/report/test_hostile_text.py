@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaudit.model.result import TimelineResult
-from kaudit.model.timeline import EndState, EntryTransaction, EventEntry, Timeline
+from kaudit.model.timeline import EventEntry
 from kaudit.report.console import Console, visible
 from kaudit.report.formats import FORMATS
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 from tests.rendered import producers_text, scan_text, timeline_text
+from tests.timelines import Timeline, histories
 
 HUMAN = ("table", "concise")
 WIDTHS = (None, 80, 140)
@@ -25,13 +26,12 @@ TEXTS = [name for name, form in FORMATS.items() if not form.directory]
 def hostile_timeline():
     result = results.timeline_result([])
     entries = [
-        results.run(0, 1, 0, 1, 0, transaction=EntryTransaction(0, results.HOSTILE)),
-        results.marker(2, results.HOSTILE, 1),
+        results.run(0, 1, 0, 1, 0, transaction=(0, "open")),
+        results.marker(2, "COMMIT", 1),
         EventEntry(3, results.HOSTILE, 1, results.HOSTILE, results.HOSTILE, 0, results.HOSTILE, 1, results.HOSTILE),
     ]
-    state = EndState(1, 1, 1, 1, 1, 1)
-    timeline = Timeline(results.HOSTILE, 0, results.HOSTILE, 1, results.HOSTILE, entries, state)
-    return TimelineResult(result.scan, [timeline])
+    timeline = Timeline(results.HOSTILE, 0, results.HOSTILE, 1, results.HOSTILE, entries, [1] * 6)
+    return TimelineResult(result.scan, [histories(timeline)])
 
 
 def outputs(names):

@@ -1,13 +1,16 @@
 """Results as rows of tables: timelines, producers, blocks and digests, every column."""
 
 import json
+from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from kaudit.model.digests import Digests, PartitionDigest, RangeDigests
 from kaudit.model.producer_listing import GrantedBlock, ProducerState
 from kaudit.model.table_columns import SCAN_TABLES
 from kaudit.report.json_documents import pretty, producers_document
+from kaudit.report.machine.parquet import columns_to_ipc
 from kaudit.report.machine.tables import (
     block_row,
     digest_row,
@@ -16,34 +19,44 @@ from kaudit.report.machine.tables import (
     producer_rows,
     producers_tables,
     scan_tables,
-    timeline_rows,
+    timeline_columns,
 )
 from kaudit.report.render_options import RenderOptions
 from tests import scan_results as results
 
 
-def test_entries_of_a_timeline():
-    timeline = results.timeline_result().timelines[1]
-    rows = list(timeline_rows(timeline))
+def test_entries_of_timelines():
+    (histories,) = results.timeline_result().histories
+    columns = timeline_columns(histories)
+    assert set(columns) == set(SCAN_TABLES["timelines"])
+    table = pa.ipc.open_stream(columns_to_ipc("timelines", columns)).read_all()
+    known = [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
+    plain, rows = known[:-5], known[-5:]
     place = {"topic": "orders", "partition": 3, "replica": "1", "producer_id": 2000, "transactional_id": "payments-1"}
     assert all(row.items() >= place.items() for row in rows)
     assert [row["entry"] for row in rows] == [0, 1, 2, 3, 4]
     names = ("kind", "first_offset", "last_offset", "min_timestamp", "max_timestamp", "marker")
     morning = results.MORNING
-    assert [tuple(row[name] for name in names) for row in rows] == [
-        ("run", 10, 19, morning, morning + 900, None),
-        ("marker", 20, 20, morning + 1000, morning + 1000, "commit"),
-        ("run", 21, 22, morning + 2000, morning + 2900, None),
-        ("marker", 23, 23, morning + 3000, morning + 3000, "abort"),
-        ("run", 30, 31, morning + 4000, morning + 4900, None),
+
+    def at(ms):
+        return datetime.fromtimestamp((morning + ms) / 1000, tz=UTC)
+
+    assert [tuple(row.get(name) for name in names) for row in rows] == [
+        ("run", 10, 19, at(0), at(900), None),
+        ("marker", 20, 20, at(1000), at(1000), "COMMIT"),
+        ("run", 21, 22, at(2000), at(2900), None),
+        ("marker", 23, 23, at(3000), at(3000), "ABORT"),
+        ("run", 30, 31, at(4000), at(4900), None),
     ]
     assert [(row.get("transaction_first_offset"), row.get("transaction_outcome")) for row in rows] == [
         (10, "committed"), (None, None), (21, "aborted"), (None, None), (30, "open"),
     ]  # fmt: skip
-    plain = list(timeline_rows(results.timeline_result().timelines[0]))
+    assert [row.get("coordinator_epoch") for row in rows] == [None, 3, None, 3, None]
     assert all("transaction_outcome" not in row for row in plain)
     assert (plain[-2]["first_offset"], plain[-2]["last_offset"], plain[-2]["cause"]) == (517, 520, "compaction")
     assert "min_timestamp" not in plain[-2]
+    assert "transactional_id" not in plain[0]
+    assert {row["entry"] for row in plain} == set(range(len(plain)))
 
 
 def test_a_producer_in_a_partition():

@@ -7,25 +7,22 @@ from msgspec.structs import replace
 
 from kaudit.model.damage import MissingCause
 from kaudit.model.severity import Severity
-from kaudit.model.timeline import EndState, EntryTransaction, EventEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
+from kaudit.model.timeline import EventEntry, MissingEntry
 from kaudit.report.console import Console
 from kaudit.report.text.timeline_lanes import lane_lines
 from tests import scan_results as results
+from tests import timelines
+from tests.timelines import Timeline, histories, marker
 
 WIDTH = 80
 
 
-def timeline(producer_id, *entries):
-    return Timeline("orders", 3, "", producer_id, None, entries, EndState(None, None, None, None, None, None))
+def timeline(producer_id, *entries, replica=""):
+    return Timeline("orders", 3, replica, producer_id, None, entries)
 
 
-def run(first, last, epoch=0, outcome=None):
-    transaction = outcome and EntryTransaction(first, outcome)
-    return RunEntry(first, last, 0, last - first, epoch, 1, 1, 1, -1, -1, outcome is not None, 0, 0, transaction)
-
-
-def marker(offset, kind, epoch=0):
-    return MarkerEntry(offset, epoch, None, kind, -1)
+def run(first, last, epoch=0, outcome=None, **more):
+    return timelines.run(first, last, outcome and (first, outcome), producer_epoch=epoch, **more)
 
 
 def missing(first, last):
@@ -38,8 +35,8 @@ def found(producer_id, offset, epoch=0):
     return results.finding_entry(finding), finding
 
 
-def drawn(*timelines, findings=(), console=None):
-    lines = lane_lines(timelines, {one.fingerprint: one for one in findings}, console or Console(width=WIDTH))
+def drawn(*each, findings=(), console=None):
+    lines = lane_lines([histories(*each)], {one.fingerprint: one for one in findings}, console or Console(width=WIDTH))
     assert all(len(line) <= WIDTH for line in lines)
     return lines
 
@@ -97,17 +94,17 @@ def test_epochs_have_lanes_of_their_own_while_there_is_room():
 
 def test_of_many_producers_those_with_findings_are_drawn():
     entry, finding = found(77, 775)
-    timelines = [
+    producers = [
         timeline(number, run(10 * number, 10 * number + 9), *([entry] if number == 77 else [])) for number in range(100)
     ]
-    lines = drawn(*timelines, findings=[finding])
+    lines = drawn(*producers, findings=[finding])
     lanes = lanes_of(lines)
     assert [lane[0] for lane in lanes] == [*map(str, range(9)), "77"]
     assert "X" in lanes[-1][2]
     assert "  ... 90 more producer ids, without findings, below" in lines
     entries, findings = zip(*(found(number, 10 * number) for number in range(100)), strict=True)
     lines = drawn(
-        *(replace(one, entries=[*one.entries, mark]) for one, mark in zip(timelines, entries, strict=True)),
+        *(replace(one, entries=[*one.entries, mark]) for one, mark in zip(producers, entries, strict=True)),
         findings=findings,
     )
     assert "  ... 90 more producer ids, 90 with findings, below" in lines
@@ -189,8 +186,8 @@ def test_a_finding_of_no_epoch_or_another_stands_in_the_last_lane():
 
 def test_the_title_has_place_offsets_and_times():
     def title(*times, replica=""):
-        entries = [replace(run(10 * place, 10 * place + 9), min_timestamp=time) for place, time in enumerate(times)]
-        return drawn(replace(timeline(7, *entries), replica=replica), console=Console(width=WIDTH))[0]
+        entries = [run(10 * place, 10 * place + 9, min_timestamp=time) for place, time in enumerate(times)]
+        return drawn(timeline(7, *entries, replica=replica), console=Console(width=WIDTH))[0]
 
     assert title(-1, -1, -1) == "orders-3: offsets 0 to 29"
     assert title(-1, -1, -1, replica="b\x1b") == "orders-3, replica b\\x1b: offsets 0 to 29"

@@ -9,6 +9,7 @@ from kaudit.model.result import UnlistedFindings
 from kaudit.model.severity import Severity, Status
 from kaudit.results.selection import Selection, count, count_statuses, parse_codes
 from tests import scan_results as results
+from tests.timelines import timelines_of
 
 
 @pytest.mark.parametrize(("typed", "codes"), [
@@ -72,13 +73,15 @@ def test_what_is_counted_without_being_listed():
 
 def test_timelines_lose_the_findings_left_out_and_nothing_else():
     result = results.timeline_result()
-    before = list(result.timelines[0].entries)
+    before = timelines_of(result.histories)
     kept = Selection(["KA203"]).of_timeline(result)
     assert [finding.code for finding in kept.scan.findings] == ["KA203"]
-    assert list(kept.timelines[0].entries) == [entry for entry in before if entry.to_dict().get("code") != "KA102"]
-    assert kept.timelines[1] == result.timelines[1]
+    first, second = timelines_of(kept.histories)
+    assert first.entries == [entry for entry in before[0].entries if entry.to_dict().get("code") != "KA102"]
+    assert replace(first, entries=before[0].entries) == before[0]
+    assert second == before[1]
     all_of_them = Selection(["KA"]).of_timeline(result)
-    assert all_of_them.timelines is result.timelines
+    assert all_of_them.histories is result.histories
     assert all_of_them == result
 
 

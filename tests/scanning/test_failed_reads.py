@@ -28,8 +28,8 @@ def scan(path: str, options: Mapping[str, Any]) -> ScanResult:
 
 def timeline(path: str, options: Mapping[str, Any]) -> ScanResult:
     found = local.timeline(ScanOptions(paths=[path], jobs=1, **options), SilentProgress())
-    for each in found.timelines:
-        assert each.entries
+    for each in found.histories:
+        assert len(each.rows)
     return found.scan
 
 

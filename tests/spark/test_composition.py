@@ -13,7 +13,7 @@ from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.errors import UnreadableInputError, UsageError
 from kaudit.model.table_columns import DATAFRAME_TABLES
-from kaudit.model.timeline import RunEntry
+from kaudit.model.timeline import HistoryRow
 from kaudit.reading.chunk_codec import pack_chunk, unpack_chunk
 from kaudit.reading.range_reader import read_planned
 from kaudit.reading.shuffle_codec import pack
@@ -36,6 +36,7 @@ from tests.spark.in_process import (
     runs_of,
     scanned,
 )
+from tests.timelines import timelines_of
 
 SAMPLES = ["committed-offsets", "compacted", "consumed-offsets", "coordinator", "crafted", "duplicates", "hanging-transaction", "malformed", "open-transaction",
            "replicas", "side-files", "tiered", "zombie", "damaged/flip-body", "damaged/truncate-mid-batch-active"]  # fmt: skip
@@ -129,13 +130,13 @@ def test_runs_end_with_their_segments(tmp_path):
     for row in rows:
         if row["row"] == "run":
             runs.setdefault(row["producer_id"], []).append(row)
-    timelines = local.timeline(ScanOptions([str(tmp_path)]), SilentProgress()).timelines
-    for timeline in timelines:
+    for timeline in timelines_of(local.timeline(ScanOptions([str(tmp_path)]), SilentProgress()).histories):
         own = runs.pop(timeline.producer_id)
         if own[0]["is_transactional"]:
             continue  # its runs end with its transactions
         (entry,) = timeline.entries
-        assert isinstance(entry, RunEntry)
+        assert isinstance(entry, HistoryRow)
+        assert entry.kind == "run"
         assert [first["last_sequence"] + 1 for first in own[:-1]] == [row["first_sequence"] for row in own[1:]]
         assert (own[0]["first_offset"], own[-1]["last_offset"]) == (entry.first_offset, entry.last_offset)
         assert sum(row["records"] for row in own) == entry.records

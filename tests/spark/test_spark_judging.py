@@ -1,5 +1,6 @@
 """What the driver of an audit on Spark sees: counts of all findings and a few of them, and no log."""
 
+import json
 from datetime import date
 
 import pytest
@@ -16,7 +17,6 @@ from kaudit.policy.baseline import Baseline, Entry
 from kaudit.policy.comparison import Scope
 from kaudit.policy.policy import NamedBaseline, Policy
 from kaudit.reading.shuffle_codec import pack
-from kaudit.report.json_documents import timeline_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.selection import Selection, count
 from kaudit.scanning.audit import Audit
@@ -29,8 +29,10 @@ from kaudit.spark.task_findings import AllCounts
 from tests.engines.conftest import as_reported
 from tests.engines.faulty_logs import FAULTS, gap, zombie
 from tests.logs import Log, data
+from tests.rendered import timeline_text
 from tests.report.test_json_schemas import DOCUMENT, validator
 from tests.spark.test_finding_counts import partition_of
+from tests.timelines import timelines_of
 
 
 def gaps(directory, number, producer_id=100):
@@ -184,24 +186,26 @@ def test_the_first_timelines_are_listed_and_the_rest_counted(on_spark, local, tm
     whole = local.timeline(tmp_path)
     monkeypatch.setattr(spark_engine, "TIMELINES", 5)
     found = on_spark.timeline(tmp_path)
-    assert found.timelines == whole.timelines[:5]
-    assert found.omitted == len(whole.timelines) - 5 > 0
-    document = timeline_document(found, RenderOptions())
+    expected = timelines_of(whole.histories)
+    assert timelines_of(found.histories) == expected[:5]
+    assert found.omitted == len(expected) - 5 > 0
+    document = json.loads(timeline_text("json", found, RenderOptions()))
     assert document["timelines_omitted"] == found.omitted
     validator(DOCUMENT).validate(document)
     chosen = on_spark.timeline(tmp_path, producer_ids=[100])
-    assert chosen.timelines == local.timeline(tmp_path, producer_ids=[100]).timelines
-    assert (len(chosen.timelines) > 5, chosen.omitted) == (True, 0)
+    asked = timelines_of(chosen.histories)
+    assert asked == timelines_of(local.timeline(tmp_path, producer_ids=[100]).histories)
+    assert (len(asked) > 5, chosen.omitted) == (True, 0)
 
 
 @pytest.mark.jvm
 def test_names_of_transactions_are_read_in_tasks(spark_session, local, on_spark, evidence, monkeypatch):
     logs = evidence.oracle("2.0.1", "logdir") / "main"
-    expected = local.timeline(logs).timelines
+    expected = timelines_of(local.timeline(logs).histories)
     assert any(timeline.transactional_id for timeline in expected)
 
     def not_on_the_driver(*_):
         raise AssertionError("__transaction_state was read in the driver's process")
 
     monkeypatch.setattr(CoordinatorReader, "names", not_on_the_driver)
-    assert on_spark.timeline(logs).timelines == expected
+    assert timelines_of(on_spark.timeline(logs).histories) == expected

@@ -2,12 +2,12 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable
 
 from kaudit.audits.log_events.placement import Certainty, states_log_end
 from kaudit.model.application_logs import LogEvent, LogEventKind
-from kaudit.model.timeline import OPTIONAL_EVENT_FIELDS, EventEntry, MarkerEntry, RunEntry
+from kaudit.model.columns import Columns
+from kaudit.model.timeline import OPTIONAL_EVENT_FIELDS, RUN, EventEntry
 
 MAX_SHARED = 100
 """Events of the partition are on every timeline where there are no more timelines than this."""
@@ -52,14 +52,14 @@ class TimelineEvents:
             elif here and event.event in _OF_PARTITION:
                 self._shared.append(event)
 
-    def entries(self, producer_id: int, placed: Sequence[RunEntry | MarkerEntry], *, shared: bool) -> list[EventEntry]:
-        """Return the events of one producer id, those of the partition too if `shared`; `placed` are its runs and markers."""
+    def entries(self, producer_id: int, placed: Columns, *, shared: bool) -> list[EventEntry]:
+        """Return the events of one producer id, those of the partition too if `shared`; `placed` are its runs and markers (HISTORY_ROW)."""
         return [
             self._entry(event, placed)
             for event in (*self._of_producer.get(producer_id, ()), *(self._shared if shared else ()))
         ]
 
-    def _entry(self, event: LogEvent, placed: Sequence[RunEntry | MarkerEntry]) -> EventEntry:
+    def _entry(self, event: LogEvent, placed: Columns) -> EventEntry:
         time = self._batch_time(event)
         offset, certainty = _place(event, time, placed)
         return EventEntry(
@@ -76,7 +76,7 @@ class TimelineEvents:
         )
 
 
-def _place(event: LogEvent, time: int | None, placed: Sequence[RunEntry | MarkerEntry]) -> tuple[int | None, Certainty]:
+def _place(event: LogEvent, time: int | None, placed: Columns) -> tuple[int | None, Certainty]:
     """Return the offset of the log's end when it happened, None where nothing says it, and what says it.
 
     By its time alone an event stands after the producer's last entry that began before it.
@@ -84,14 +84,13 @@ def _place(event: LogEvent, time: int | None, placed: Sequence[RunEntry | Marker
     if states_log_end(event):
         return event.offset, Certainty.OFFSET
     if event.last_sequence is not None:
-        for entry in placed:
-            if isinstance(entry, RunEntry) and entry.first_sequence <= event.last_sequence <= entry.last_sequence:
-                return entry.last_offset + 1, Certainty.SEQUENCE
+        first, last = placed["first_sequence"], placed["last_sequence"]
+        has = (placed["row"] == RUN) & (first <= event.last_sequence) & (event.last_sequence <= last)
+        if has.any():
+            return placed.value("last_offset", int(has.argmax())) + 1, Certainty.SEQUENCE
     if time is None:
         return None, Certainty.ORDER
-    before = bisect_left(placed, time, key=attrgetter("last_timestamp"))
+    before = bisect_left(placed["max_timestamp"].tolist(), time)
     if before == 0:
-        return (placed[0].first_offset if placed else None), Certainty.TIME
-    last = placed[before - 1].last_offset
-    assert last is not None
-    return last + 1, Certainty.TIME
+        return (placed.value("first_offset", 0) if len(placed) else None), Certainty.TIME
+    return placed.value("last_offset", before - 1) + 1, Certainty.TIME

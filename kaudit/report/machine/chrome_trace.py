@@ -6,7 +6,7 @@ without a time is placed at the end of the event before it. `args` hold what the
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from kaudit import __version__
 from kaudit.model.finding import Finding
 from kaudit.model.json_record import rfc3339
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.model.timeline import Entry, FindingEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
+from kaudit.model.timeline import RUN, Entry, FindingEntry, Histories, HistoryRow, MissingEntry
 from kaudit.report.console import visible
 from kaudit.report.lanes import with_epochs
 from kaudit.report.render_options import RenderOptions
@@ -127,12 +127,11 @@ class _Numbers(Struct):
 
 def _events(result: TimelineResult) -> Iterator[_Event]:
     numbers = _Numbers()
-    times = (_span(entry) for timeline in result.timelines for entry in timeline.entries)
-    origin = min((span[0] for span in times if span is not None), default=0)
+    origin = min((first for histories in result.histories for first in _first_times(histories)), default=0)
     found_at: dict[tuple[_Place, str], int] = {}
-    for timeline in result.timelines:
-        history = _TimelineEvents(timeline, numbers, found_at, origin, origin)
-        yield from history.events()
+    for histories in result.histories:
+        for producer_id, entries in histories.timelines():
+            yield from _TimelineEvents(histories, producer_id, numbers, found_at, origin, origin).events(entries)
     for finding in result.scan.findings:
         place = (finding.topic, finding.partition, finding.replica)
         known = timestamp_of(finding)
@@ -152,7 +151,8 @@ class _TimelineEvents(Struct):
     Records the times of findings in `found_at`.
     """
 
-    timeline: Timeline
+    histories: Histories
+    producer_id: int
     numbers: _Numbers
     found_at: dict[tuple[_Place, str], int]
     start: int
@@ -160,21 +160,20 @@ class _TimelineEvents(Struct):
     slices: dict[_Thread, list[Slice]] = field(default_factory=dict)
     transaction: Slice | None = None
 
-    def events(self) -> Iterator[_Event]:
+    def events(self, entries: Iterable[Entry]) -> Iterator[_Event]:
         """Yield the events: instants as they come, then the slices of each thread by time."""
-        timeline = self.timeline
-        place = (timeline.topic, timeline.partition, timeline.replica)
-        for entry, epoch in with_epochs(timeline.entries):
-            thread = _Thread(place, timeline.producer_id, epoch)
-            if isinstance(entry, RunEntry | MarkerEntry):
+        place, name = self.histories.place, self.histories.transactional_ids.get(self.producer_id)
+        for entry, epoch in with_epochs(entries):
+            thread = _Thread(place, self.producer_id, epoch)
+            if isinstance(entry, HistoryRow):
                 self.start, self.end = _span(entry) or (self.end, self.end)
-                yield from self.numbers.named(thread, timeline.transactional_id)
+                yield from self.numbers.named(thread, name)
             match entry:
                 case FindingEntry():
                     self.found_at[place, entry.fingerprint] = self.start
-                case RunEntry():
+                case HistoryRow() if entry.row == RUN:
                     self._run(entry, self.slices.setdefault(thread, []))
-                case MarkerEntry():
+                case HistoryRow():
                     if self.transaction is not None:
                         self.transaction.end, self.transaction = max(self.transaction.end, self.end), None
                     yield _instant(event(entry), "marker", self.start, self.numbers.of(thread), _args(entry))
@@ -185,14 +184,14 @@ class _TimelineEvents(Struct):
                 span = {"ts": one.start, "dur": one.end - one.start, **self.numbers.of(thread)}
                 yield {"ph": "X", "name": one.name, "cat": one.category, **span, "args": _exact(one.args)}
 
-    def _run(self, entry: RunEntry, slices: list[Slice]) -> None:
+    def _run(self, entry: HistoryRow, slices: list[Slice]) -> None:
         run = Slice(event(entry), "run", self.start, self.end, _args(entry))
-        if entry.transaction is None:
+        args = entry.transaction
+        if args is None:
             slices.append(run)
             return
-        args = entry.transaction.to_dict()
         if self.transaction is None or self.transaction.args != args:
-            name = visible(f"transaction {entry.transaction.outcome}")
+            name = f"transaction {args['outcome']}"
             self.transaction = Slice(name, "transaction", self.start, self.end, args)
             slices.append(self.transaction)
         self.transaction.inner.append(run)
@@ -209,10 +208,18 @@ def _instant(name: str, category: str, time: int, numbers: _Event, args: Mapping
     return {"ph": "i", "name": name, "cat": category, "ts": time, "s": "t", **numbers, "args": _exact(args)}
 
 
-def _span(entry: Entry) -> tuple[int, int] | None:
+def _first_times(histories: Histories) -> Iterator[int]:
+    """Yield the first known time of any entry, in microseconds."""
+    for name in ("min_timestamp", "max_timestamp"):
+        times = histories.rows[name]
+        known = times[(times >= 0) & (times <= _LATEST_MS)]
+        if len(known):
+            yield int(known.min()) * 1000
+
+
+def _span(entry: HistoryRow) -> tuple[int, int] | None:
     """Return first and last time in microseconds, None where the log has none or one that no trace can hold."""
-    times = entry.first_timestamp, entry.last_timestamp
-    known = [time * 1000 for time in times if time is not None and 0 <= time <= _LATEST_MS]
+    known = [time * 1000 for time in (entry.min_timestamp, entry.max_timestamp) if 0 <= time <= _LATEST_MS]
     return (min(known), max(known)) if known else None
 
 

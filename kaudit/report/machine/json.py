@@ -3,7 +3,7 @@
 As objects a hundred thousand findings take gigabytes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -11,7 +11,6 @@ from kaudit.model.ledger import LedgerResult, TopicLedger, mapped_ranges
 from kaudit.model.producer_listing import ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
-from kaudit.model.timeline import Timeline
 from kaudit.report.json_documents import (
     Listed,
     diff_document,
@@ -22,6 +21,7 @@ from kaudit.report.json_documents import (
     timeline_document,
     with_scan,
 )
+from kaudit.report.machine.history_json import PRETTY, timelines_json
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.selection import first_of_checks
 
@@ -35,9 +35,9 @@ def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
     """Yield the kaudit.timeline/1 document."""
     bare, findings = _apart(result.scan, options)
-    timelines = map(_timeline, result.timelines)
+    timelines = (timelines_json(each, PRETTY) for each in result.histories)
     yield from pretty_pieces(
-        timeline_document(replace(result, scan=bare, timelines=()), options), {**findings, "timelines": timelines}
+        timeline_document(replace(result, scan=bare), options), {**findings, "timelines": timelines}
     )
 
 
@@ -67,13 +67,6 @@ def render_ledger(result: LedgerResult, options: RenderOptions) -> Iterator[str]
 def _ledger(ledger: TopicLedger) -> Listed:
     mapped = (row._asdict() for row in mapped_ranges(ledger.map_file))
     return Listed({**ledger.to_dict(), "offset_map": []}, {"offset_map": mapped})
-
-
-def _timeline(timeline: Timeline) -> Mapping[str, object] | Listed:
-    """Return it, entries that are made when they are asked for as a list to be filled."""
-    if isinstance(timeline.entries, list):
-        return timeline.to_dict()
-    return Listed(replace(timeline, entries=()).to_dict(), {"entries": (entry.to_dict() for entry in timeline.entries)})
 
 
 def _apart(result: ScanResult, options: RenderOptions) -> tuple[ScanResult, dict[str, Iterator[dict[str, object]]]]:

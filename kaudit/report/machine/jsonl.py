@@ -10,6 +10,7 @@ from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.report.json_documents import diff_document, header, line, omitted_timelines, producers_document, with_scan
+from kaudit.report.machine.history_json import LINES, timelines_json
 from kaudit.report.render_options import RenderOptions
 from kaudit.results.selection import first_of_checks
 
@@ -27,7 +28,7 @@ def render_scan(result: ScanResult, options: RenderOptions) -> Iterator[str]:
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per timeline, one per finding, and the summary."""
     listed = first_of_checks(result.scan, options.findings_of_check)
-    yield from _lines("timeline", result.timelines)
+    yield from (timelines_json(each, LINES) for each in result.histories)
     yield from _lines("finding", listed.findings)
     yield _summary(header(listed, "kaudit.timeline/1", options) | omitted_timelines(result))
 

@@ -8,12 +8,14 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.formats.log.codecs import Codec
@@ -28,7 +30,7 @@ from kaudit.model.producer_listing import GrantedBlock, Producer, ProducerPartit
 from kaudit.model.replicas import DiffResult, PartitionComparison
 from kaudit.model.result import ScanResult, TimelineResult
 from kaudit.model.table_columns import SCAN_TABLES
-from kaudit.model.timeline import RunEntry, Timeline
+from kaudit.model.timeline import NONE, OTHER, OUTCOMES, RUN, RUN_FIELDS, TYPES, FindingEntry, Histories, MissingEntry
 from kaudit.partition.batch_export import SegmentTask
 from kaudit.report.json_documents import header
 from kaudit.report.machine.parquet import arrow_schema, columns_to_ipc, to_ipc, to_table
@@ -184,17 +186,43 @@ def to_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False, default=operator.index)
 
 
-def timeline_rows(timeline: Timeline) -> Iterable[Row]:
-    """Yield the entries of one timeline as rows of `timelines`."""
-    for number, entry in enumerate(timeline.entries):
-        row = {**_place(timeline), "entry": number, **entry.to_dict()}
-        row |= {"first_offset": entry.first_offset, "last_offset": entry.last_offset, "marker": row.get("type")}
-        if entry.first_timestamp is not None:
-            row |= {"min_timestamp": entry.first_timestamp, "max_timestamp": entry.last_timestamp}
-        if isinstance(entry, RunEntry) and entry.transaction is not None:
-            row["transaction_first_offset"] = entry.transaction.first_offset
-            row["transaction_outcome"] = entry.transaction.outcome
-        yield row
+_TEXTS = ("transaction_outcome", "marker", "cause", "fingerprint", "code")
+_KINDS = np.array(["run", "marker", None], dtype=object)
+_MARKERS, _ENDS = np.array(TYPES, dtype=object), np.array(OUTCOMES, dtype=object)
+
+
+def timeline_columns(histories: Histories, names: Mapping[int, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the columns of `timelines`: numpy arrays, masked where null. `names`: transactional ids, over those known.
+
+    Times are ms since the epoch.
+    """
+    rows, owners, ids = histories.rows, histories.owners, histories.producer_ids
+    is_run, within = rows["row"] == RUN, rows["is_transactional"]
+    texts = {name: np.full(len(rows), None, dtype=object) for name in _TEXTS}
+    kinds = _KINDS[rows["row"]]
+    is_marker = ~is_run & (rows["row"] != OTHER)
+    texts["transaction_outcome"][within] = _ENDS[rows["transaction_outcome"][within]]
+    texts["marker"][is_marker] = _MARKERS[rows["type"][is_marker]]
+    for at, entry in histories.others.items():
+        kinds[at] = entry.kind
+        if isinstance(entry, MissingEntry):
+            texts["cause"][at] = entry.cause.value
+        elif isinstance(entry, FindingEntry):
+            texts["fingerprint"][at], texts["code"][at] = entry.fingerprint, entry.code
+    known = {**histories.transactional_ids, **names}
+    return {
+        **{name: np.full(len(rows), getattr(histories, name)) for name in ("topic", "partition", "replica")},
+        "producer_id": ids[owners],
+        "transactional_id": np.array([*map(known.get, ids.tolist())], dtype=object)[owners],
+        "entry": np.arange(len(rows)) - histories.starts[:-1][owners],
+        "kind": kinds,
+        **{name: np.ma.array(rows[name], mask=(rows[name] == NONE) & ~is_run) for name in RUN_FIELDS},
+        "coordinator_epoch": np.ma.array(rows["coordinator_epoch"], mask=rows["coordinator_epoch"] == NONE),
+        **{name: np.ma.array(rows[name], mask=rows[name] < 0) for name in ("min_timestamp", "max_timestamp")},
+        "is_transactional": np.ma.array(rows["is_transactional"], mask=~is_run),
+        "transaction_first_offset": np.ma.array(rows["transaction_first_offset"], mask=~within),
+        **texts,
+    }
 
 
 def producer_rows(producers: Iterable[Producer]) -> Iterable[Row]:
@@ -223,11 +251,6 @@ def producer_row(producer_id: int, transactional_id: str | None, part: ProducerP
     }
 
 
-def _place(timeline: Timeline) -> dict[str, object]:
-    names = ("topic", "partition", "replica", "producer_id", "transactional_id")
-    return {name: getattr(timeline, name) for name in names}
-
-
 _PIECE_ROWS = 20_000
 """Rows made at once: some MB as Python objects."""
 _CODECS = np.array([*(codec.name.lower() for codec in Codec), *map(str, range(max(Codec) + 1, CODEC_MASK + 1))])
@@ -242,6 +265,10 @@ class ShownProducers(Struct, frozen=True):
     producer_ids: frozenset[int] | None = None
     names: Mapping[int, str] = {}
     look_up_names: bool = False
+
+    def rows_of(self, histories: Histories) -> NDArray[np.bool_]:
+        """Return which rows the tables have."""
+        return np.isin(histories.producer_ids, list(self.producer_ids or ()))[histories.owners]
 
     def includes(self, producer_id: int) -> bool:
         """Return whether the tables have an id's histories."""
@@ -310,19 +337,12 @@ def write_histories(
     shown: ShownProducers = _EVERYBODY,
 ) -> Iterator[Piece]:
     """Yield the rows of one partition replica: its timelines, then its producers."""
-    yield from _pieces("timelines", timeline_table_rows(history, findings, shown))
+    for histories in history.histories(findings):
+        chosen = histories if shown.producer_ids is None else histories.where(shown.rows_of(histories))
+        if len(chosen.rows):
+            yield "timelines", columns_to_ipc("timelines", timeline_columns(chosen, shown.names))
     rows = producer_table_rows(history, findings, shown, newest=newest)
     yield from _pieces("producers", rows)
-
-
-def timeline_table_rows(
-    history: PartitionHistory, findings: Sequence[Finding], shown: ShownProducers = _EVERYBODY
-) -> Iterator[Row]:
-    """Yield the rows of `timelines` of one partition replica, `findings` being its own."""
-    for timeline in history.timelines(findings):
-        if shown.includes(timeline.producer_id):
-            name = shown.names.get(timeline.producer_id, timeline.transactional_id)
-            yield from timeline_rows(replace(timeline, transactional_id=name))
 
 
 def producer_table_rows(

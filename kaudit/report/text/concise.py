@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from kaudit.listings.history_columns import histories_of
 from kaudit.model.finding import Finding
 from kaudit.model.producer_listing import Producer, ProducersResult
 from kaudit.model.replicas import DiffResult, Relation
@@ -48,7 +47,7 @@ def _text(lines: Iterable[str]) -> str:
 def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[str]:
     """Yield one line per entry of every timeline."""
     by_fingerprint = {finding.fingerprint: finding for finding in result.scan.findings}
-    for histories in histories_of(result.timelines):
+    for histories in result.histories:
         owners = np.repeat(histories.producer_ids, np.diff(histories.starts))
         place = visible(f"{histories.topic}-{histories.partition}").encode()
         for cells in cells_of(histories):

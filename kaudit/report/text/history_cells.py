@@ -6,11 +6,23 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.listings.history_columns import AT_ONCE, MARKER, NONE, RUN, Histories
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.json_record import rfc3339
 from kaudit.model.sequence import distance
-from kaudit.model.timeline import Entry, EventEntry, FindingEntry, MarkerEntry, MissingEntry, RunEntry
+from kaudit.model.timeline import (
+    AT_ONCE,
+    MARKER,
+    NONE,
+    OUTCOMES,
+    RUN,
+    TYPES,
+    Entry,
+    EventEntry,
+    FindingEntry,
+    Histories,
+    HistoryRow,
+    MissingEntry,
+)
 from kaudit.report.console import visible
 from kaudit.report.text.formatting import duration, plural
 from kaudit.report.text.text_rows import Mask, Piece, by_value, digits_of, number, texts, where
@@ -21,6 +33,8 @@ _DAY_MS = 86_400_000
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The first and the last time of the calendar: years 1 to 9999."""
 _RUNS = ("data", "txn data")
+_MARKERS = tuple(kind or "MARKER" for kind in TYPES)
+_OUTCOMES = texts(OUTCOMES)
 _MINUTES = texts(f"{minute // 60:02d}:{minute % 60:02d}:" for minute in range(24 * 60))
 _SECONDS = texts(f"{second:02d}." for second in range(60))
 _MILLISECONDS = texts(f"{ms:03d}" for ms in range(1000))
@@ -40,15 +54,14 @@ class HistoryCells:
         self.first, self.stop = first, stop
         self.rows = histories.rows[first:stop]
         self.others = {at - first: entry for at, entry in histories.others.items() if first <= at < stop}
-        self.is_run, self.is_marker = self.rows["kind"] == RUN, self.rows["kind"] == MARKER
+        self.is_run, self.is_marker = self.rows["row"] == RUN, self.rows["row"] == MARKER
         found = {at: entry for at, entry in sorted(self.others.items()) if isinstance(entry, FindingEntry)}
         self.findings = list(found.values())
         self.listed = np.ones(stop - first, dtype=bool)
         self.listed[list(found)] = False
         self.times = self.rows["min_timestamp"]
         self.dated = in_calendar(self.times)
-        self._names = [*_RUNS, *(visible((kind or "marker").upper()) for kind in histories.types)]
-        self._outcomes = [visible(outcome) for outcome in histories.outcomes]
+        self._names = [*_RUNS, *_MARKERS]
         self._name = np.where(self.is_marker, self.rows["type"] + len(_RUNS), self.rows["is_transactional"])
         for at, entry in self.others.items():
             self._name[at] = len(self._names)
@@ -80,8 +93,8 @@ class HistoryCells:
             *where(unknown, [b", epoch None"]),
             *where(self.is_run, [b", sequence "]),
             *where(self.is_run, spans(rows["first_sequence"][self.is_run], rows["last_sequence"][self.is_run])),
-            *where(self.dated, [b", ", *_instants(first[self.dated])]),
-            *where(until, [b"..", *_instants(last[until])]),
+            *where(self.dated, [b", ", *instants(first[self.dated])]),
+            *where(until, [b"..", *instants(last[until])]),
             *where(self.has_details(before), [b", "]),
             *self.details(before, before),
         ]
@@ -142,9 +155,9 @@ class HistoryCells:
     def _transactions(self) -> list[Piece]:
         outcomes = self.rows["transaction_outcome"]
         ended = self.is_run & (outcomes >= 0)
-        is_open = ended & np.isin(outcomes, [at for at, outcome in enumerate(self._outcomes) if outcome == "open"])
+        is_open = ended & (outcomes == OUTCOMES.index("open"))
         return [
-            *where(ended, [texts(self._outcomes)[outcomes[ended]]]),
+            *where(ended, [_OUTCOMES[outcomes[ended]]]),
             *where(is_open, [b" since offset ", *number(self.rows["transaction_first_offset"][is_open])]),
             *where(ended, [b", "]),
         ]
@@ -202,7 +215,8 @@ def _clocks_of(times: Numbers) -> list[Piece]:
     return [_MINUTES[minute], _SECONDS[seconds - minute * 60], _MILLISECONDS[of_day - seconds * 1000]]
 
 
-def _instants(times: Numbers) -> list[Piece]:
+def instants(times: Numbers) -> list[Piece]:
+    """Return times within the calendar as RFC 3339."""
     return [dates_of(times), b"T", *_clocks_of(times), b"Z"]
 
 
@@ -229,10 +243,8 @@ def _span_lengths(first: Numbers, last: Numbers) -> Numbers:
 def event(entry: Entry) -> str:
     """Return the kind of event: data, txn data, COMMIT, missing, ..."""
     match entry:
-        case RunEntry():
-            return _RUNS[entry.is_transactional]
-        case MarkerEntry():
-            return visible((entry.type or "marker").upper())
+        case HistoryRow():
+            return _RUNS[entry.is_transactional] if entry.row == RUN else _MARKERS[entry.type]
         case EventEntry():
             return visible(f"refused: {entry.event}" if entry.is_refusal else entry.event)
     return entry.kind

@@ -3,8 +3,10 @@
 An array fills its rows up with NULs, which are dropped in the end: `console.visible` spells out those of the log.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import groupby
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,18 @@ _POWERS = np.array([10**power for power in range(20)], dtype=np.uint64)
 
 def text_of_rows(length: int, pieces: Sequence[Piece]) -> str:
     """Return the text of all rows, one after the other."""
+    pieces = list(_joined(pieces))
     rows = np.empty(length, dtype=[(str(number), _kind(piece)) for number, piece in enumerate(pieces)])
     for number, piece in enumerate(pieces):
         rows[str(number)] = piece
     return rows.tobytes().translate(None, b"\0").decode()
+
+
+def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Put bytes that stand side by side together."""
+    for constant, some in groupby(pieces, key=lambda piece: isinstance(piece, bytes)):
+        run = list(some)
+        yield from [b"".join(cast("list[bytes]", run))] if constant else run
 
 
 def _kind(piece: Piece) -> np.dtype[np.bytes_]:

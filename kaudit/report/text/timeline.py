@@ -1,14 +1,14 @@
 """`kaudit timeline --output-format table`: a picture of each partition, a block per producer id in offset order."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
-from kaudit.listings.history_columns import NONE, OTHER, RUN, Histories, histories_of
 from kaudit.model.finding import Finding
 from kaudit.model.result import TimelineResult
-from kaudit.model.timeline import FindingEntry, Timeline
+from kaudit.model.timeline import NONE, OTHER, RUN, FindingEntry, Histories
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.render_options import RenderOptions
 from kaudit.report.text.formatting import headline_lines, partition_of, producer_of, span
@@ -46,24 +46,24 @@ def _sections(result: TimelineResult, options: RenderOptions) -> Iterator[Sequen
     by_fingerprint = {finding.fingerprint: finding for finding in shown}
     yield verdict_section(result.scan, console)
     listed: set[str] = set()
-    if not result.timelines:
+    empty = True
+    for _, histories in groupby(result.histories, key=attrgetter("place")):
+        yield from _of_replica(histories, by_fingerprint, listed, console)
+        empty = False
+    if empty:
         yield [f"no producer ids {extent(result.scan)}"]
-    if console.width is None:
-        yield from _blocks_of(result.timelines, by_fingerprint, listed, console)
-    else:  # the diagram needs a width, and all timelines of a partition replica
-        for _, of_replica in groupby(result.timelines, key=lambda one: (one.topic, one.partition, one.replica)):
-            timelines = list(of_replica)
-            yield lane_lines(timelines, by_fingerprint, console)
-            yield from _blocks_of(timelines, by_fingerprint, listed, console)
     yield _others([finding for finding in shown if finding.fingerprint not in listed], console)
     yield from closing_sections(result.scan, options)
 
 
-def _blocks_of(
-    timelines: Sequence[Timeline], findings: Mapping[str, Finding], listed: set[str], console: Console
+def _of_replica(
+    histories: Iterable[Histories], findings: Mapping[str, Finding], listed: set[str], console: Console
 ) -> Iterator[Sequence[str]]:
-    """Yield the blocks of producer ids, and add the fingerprints of their findings to `listed`."""
-    for part in histories_of(timelines):
+    """Yield the blocks of a partition replica, and add the fingerprints of their findings to `listed`."""
+    if console.width is not None:  # the diagram needs a width, and all producer ids
+        histories = list(histories)
+        yield lane_lines(histories, findings, console)
+    for part in histories:
         listed.update(entry.fingerprint for entry in part.others.values() if isinstance(entry, FindingEntry))
         yield _blocks(part, findings, console)
 
@@ -104,9 +104,9 @@ class _Block:
         self._title, self._faint, self._row, self._state = _MARKS if marked else (b"",) * len(_MARKS)
         self._gap = _COLUMN if marked else _GAP.encode()
         rows = histories.rows
-        owners = np.repeat(np.arange(len(histories.producer_ids)), np.diff(histories.starts))
+        owners = histories.owners
         self._owners, self._begins = owners, np.concatenate([[True], owners[1:] != owners[:-1], [True]])
-        is_run, is_batch = rows["kind"] == RUN, rows["kind"] != OTHER
+        is_run, is_batch = rows["row"] == RUN, rows["row"] != OTHER
         self._epochs = _before(rows["producer_epoch"], is_batch, owners)
         self._leader_epochs = _before(rows["last_leader_epoch"], is_run, owners)
         times = rows["min_timestamp"]
@@ -142,8 +142,8 @@ class _Block:
         histories, ids = self._histories, self._histories.producer_ids[owners]
         titles: list[Piece] = [self._title, visible(f"{histories.topic}-{histories.partition}").encode()]
         titles += [self._gap, b"producer ", *number(ids)]
-        if histories.names:
-            names = [histories.names.get(producer_id) for producer_id in ids.tolist()]
+        if histories.transactional_ids:
+            names = [histories.transactional_ids.get(producer_id) for producer_id in ids.tolist()]
             named = np.array([name is not None for name in names])
             shown = texts(f"transactional id {visible(name)}" for name in names if name is not None)
             titles += where(named, [self._gap, shown])

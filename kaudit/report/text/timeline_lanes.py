@@ -8,7 +8,17 @@ from msgspec import Struct, field
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.finding import Finding
 from kaudit.model.severity import Severity
-from kaudit.model.timeline import EventEntry, FindingEntry, MarkerEntry, MissingEntry, RunEntry, Timeline
+from kaudit.model.timeline import (
+    OUTCOMES,
+    RUN,
+    TYPES,
+    Entry,
+    EventEntry,
+    FindingEntry,
+    Histories,
+    HistoryRow,
+    MissingEntry,
+)
 from kaudit.report.console import Console, Style, visible
 from kaudit.report.lanes import with_epochs
 from kaudit.report.text.formatting import SEVERITY_STYLE, date_and_clock, plural, span
@@ -48,7 +58,7 @@ _FOUND = {
     Severity.WARNING: _Mark("!", "!", "warning", SEVERITY_STYLE[Severity.WARNING]),
     Severity.ERROR: _Mark("X", "X", "error", SEVERITY_STYLE[Severity.ERROR]),
 }
-_MARKERS = {"COMMIT": _COMMIT, "ABORT": _ABORT}
+_MARKERS = [{"COMMIT": _COMMIT, "ABORT": _ABORT}.get(kind or "", _CLEANED) for kind in TYPES]
 _BELOW_TO_ABOVE = (
     _LIFE,
     _DATA,
@@ -100,13 +110,13 @@ class _Scale(NamedTuple):
         return min((clipped - self.first) * self.width // (self.last + 1 - self.first), self.width)
 
 
-def lane_lines(timelines: Sequence[Timeline], findings: Mapping[str, Finding], console: Console) -> list[str]:
+def lane_lines(histories: Sequence[Histories], findings: Mapping[str, Finding], console: Console) -> list[str]:
     """Return the diagram of one partition replica; nothing where the terminal's width is unknown or there are few marks.
 
-    `timelines` are the partition's, `findings` those that are shown, by fingerprint. It has at most ten lanes, preferring those
+    `histories` are the partition's, `findings` those that are shown, by fingerprint. It has at most ten lanes, preferring those
     with findings. Epochs share their producer's lane where there are more.
     """
-    lanes = [] if console.width is None else _lanes(timelines, findings)
+    lanes = [] if console.width is None else _lanes(histories, findings)
     if console.width is None or sum(len(lane.marks) for lane in lanes) < _FEWEST_MARKS:
         return []
     shown = _chosen(lanes)
@@ -116,7 +126,7 @@ def lane_lines(timelines: Sequence[Timeline], findings: Mapping[str, Finding], c
     scale = _Scale(
         min(lane.first_offset for lane in shown), max(lane.last_offset for lane in shown), max(console.width - left, 20)
     )
-    lines = console.wrap(_title(timelines[0], scale, shown), indent=_INDENT * 2)
+    lines = console.wrap(_title(histories[0], scale, shown), indent=_INDENT * 2)
     lines = [console.paint(line, Style.STRONG) for line in lines]
     headings = _GAP.join(text.rjust(width) for text, width in zip(_HEADINGS, widths, strict=True))
     lines.append(console.paint(_INDENT + headings, Style.FAINT))
@@ -132,31 +142,34 @@ def lane_lines(timelines: Sequence[Timeline], findings: Mapping[str, Finding], c
     return lines + [line.replace(_NO_BREAK, " ") for line in console.wrap(_legend(seen, console), lead=_INDENT)]
 
 
-def _lanes(timelines: Sequence[Timeline], findings: Mapping[str, Finding]) -> list[_Lane]:
+def _lanes(histories: Sequence[Histories], findings: Mapping[str, Finding]) -> list[_Lane]:
     """Return a lane per producer id and epoch, or per producer id where those are too many."""
-    by_epoch = [lane for timeline in timelines for lane in _lanes_of(timeline, findings, lambda epoch: epoch)]
-    if len(by_epoch) <= _MOST_LANES:
-        return by_epoch
-    return [lane for timeline in timelines for lane in _lanes_of(timeline, findings, lambda _: None)]
+
+    def lanes(key: Callable[[int | None], int | None]) -> list[_Lane]:
+        each = (timeline for part in histories for timeline in part.timelines())
+        return [lane for producer_id, entries in each for lane in _lanes_of(producer_id, list(entries), findings, key)]
+
+    by_epoch = lanes(lambda epoch: epoch)
+    return by_epoch if len(by_epoch) <= _MOST_LANES else lanes(lambda _: None)
 
 
 def _lanes_of(
-    timeline: Timeline, findings: Mapping[str, Finding], key: Callable[[int | None], int | None]
+    producer_id: int, entries: Sequence[Entry], findings: Mapping[str, Finding], key: Callable[[int | None], int | None]
 ) -> Iterable[_Lane]:
     """Return the lanes of one producer id: epochs of one `key` share one. Missing offsets go with what precedes them."""
     lanes: dict[int | None, _Lane] = {}
     lane: _Lane | None = None
-    for entry, epoch in with_epochs(timeline.entries):
-        if epoch is None or not isinstance(entry, RunEntry | MarkerEntry | MissingEntry):
+    for entry, epoch in with_epochs(entries):
+        if epoch is None or not isinstance(entry, HistoryRow | MissingEntry):
             continue
-        lane = lanes.setdefault(key(epoch), _Lane(timeline.producer_id, (epoch, epoch)))
+        lane = lanes.setdefault(key(epoch), _Lane(producer_id, (epoch, epoch)))
         lane.epochs = min(lane.epochs[0], epoch), max(lane.epochs[1], epoch)
         lane.marks += _marks(entry)
-        times = entry.first_timestamp, entry.last_timestamp
-        lane.timestamps += [time for time in times if time is not None and time != NO_TIMESTAMP]
+        times = () if isinstance(entry, MissingEntry) else (entry.min_timestamp, entry.max_timestamp)
+        lane.timestamps += [time for time in times if time != NO_TIMESTAMP]
     if lane is None:
         return ()
-    for entry in timeline.entries:
+    for entry in entries:
         if isinstance(entry, EventEntry) and entry.is_refusal and (offset := entry.offset) is not None:
             begun = [one for one in lanes.values() if one.first_offset <= offset] or [min(lanes.values(), key=_begins)]
             max(begun, key=_begins).marks.append((offset, offset, _REFUSED))
@@ -172,18 +185,17 @@ def _begins(lane: _Lane) -> int:
     return lane.first_offset
 
 
-def _marks(entry: RunEntry | MarkerEntry | MissingEntry) -> Iterator[tuple[int, int, _Mark]]:
+def _marks(entry: HistoryRow | MissingEntry) -> Iterator[tuple[int, int, _Mark]]:
     """Yield what is drawn for an entry."""
-    match entry:
-        case MarkerEntry(offset=int(offset)):
-            yield offset, offset, _MARKERS.get((entry.type or "").upper(), _CLEANED)
-        case MissingEntry():
-            yield entry.first_offset, entry.last_offset, _MISSING
-        case RunEntry():
-            outcome = None if entry.transaction is None else entry.transaction.outcome
-            yield entry.first_offset, entry.last_offset, _ABORTED if outcome == "aborted" else _DATA
-            if outcome == "open":
-                yield entry.first_offset, entry.first_offset, _OPEN
+    if isinstance(entry, MissingEntry):
+        yield entry.first_offset, entry.last_offset, _MISSING
+    elif entry.row != RUN:
+        yield entry.first_offset, entry.first_offset, _MARKERS[entry.type]
+    else:
+        outcome = OUTCOMES[entry.transaction_outcome] if entry.is_transactional else None
+        yield entry.first_offset, entry.last_offset, _ABORTED if outcome == "aborted" else _DATA
+        if outcome == "open":
+            yield entry.first_offset, entry.first_offset, _OPEN
 
 
 def _chosen(lanes: Sequence[_Lane]) -> list[_Lane]:
@@ -241,9 +253,9 @@ def _axis(scale: _Scale, console: Console) -> str:
     return line
 
 
-def _title(timeline: Timeline, scale: _Scale, shown: Iterable[_Lane]) -> str:
-    replica = f", replica {visible(timeline.replica)}" if timeline.replica else ""
-    text = f"{visible(timeline.topic)}-{timeline.partition}{replica}: offsets {scale.first} to {scale.last}"
+def _title(place: Histories, scale: _Scale, shown: Iterable[_Lane]) -> str:
+    replica = f", replica {visible(place.replica)}" if place.replica else ""
+    text = f"{visible(place.topic)}-{place.partition}{replica}: offsets {scale.first} to {scale.last}"
     times = [time for lane in shown for time in lane.timestamps]
     if not times:
         return text

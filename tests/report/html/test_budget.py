@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
-from kaudit.model.timeline import RunEntry
+from kaudit.model.timeline import RUN, HistoryRow
 from kaudit.report.html import report_page
 from kaudit.report.html.report_page import render_scan
 from kaudit.report.render_options import RenderOptions
@@ -119,9 +119,9 @@ def test_findings_are_cut_the_most_severe_stay(logs, monkeypatch):
 def test_activity_adds_up_to_what_was_written(logs, monkeypatch):
     model = Page(rendered(logs, 5_000_000, monkeypatch)).model
     with local.record(ScanOptions([str(logs)]), SilentProgress()) as recorded:
-        timelines = local.timeline(ScanOptions([str(logs)]), SilentProgress()).timelines
-        entries = [entry for timeline in timelines for entry in timeline.entries if isinstance(entry, RunEntry)]
+        made = local.timeline(ScanOptions([str(logs)]), SilentProgress()).histories
+        entries = [entry for histories in made for entry in histories.entries() if isinstance(entry, HistoryRow)]
         assert recorded.result.summary.producers == _PRODUCERS
 
-    assert sum(model["overview"]["series"]["bytes"]) == sum(entry.bytes for entry in entries)
+    assert sum(model["overview"]["series"]["bytes"]) == sum(entry.bytes for entry in entries if entry.row == RUN)
     assert max(model["overview"]["series"]["producers"]) <= _PRODUCERS
