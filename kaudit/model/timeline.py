@@ -23,7 +23,7 @@ TYPES = ("ABORT", "COMMIT", "CLEANED", None)
 """Of markers. CLEANED: the log cleaner emptied it; None: a text does not say."""
 OUTCOMES = ("open", "committed", "aborted", "unknown")
 """How a transaction ended."""
-AT_ONCE = 8192
+AT_ONCE = 16_384
 """Rows after which the histories of further producer ids are others."""
 _REFUSALS = frozenset(
     {

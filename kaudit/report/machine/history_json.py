@@ -14,11 +14,10 @@ from kaudit.report.json_documents import compact, indented
 from kaudit.report.text.history_cells import Numbers, in_calendar, instants
 from kaudit.report.text.text_rows import Piece, number, text_of_rows, texts, where
 
-_AT_ONCE = 4096
+_AT_ONCE = 8192
 """Rows whose text is made together: some MiB."""
 _OTHER = "\1"
 """Stands for text that few rows have, and may be long; no JSON holds it."""
-_BOOLEANS = texts(("false", "true"))
 _OUTCOMES = texts(map(json.dumps, OUTCOMES))
 _TYPES = texts(map(json.dumps, TYPES))
 
@@ -72,8 +71,10 @@ def timelines_json(histories: Histories, form: Form) -> str:
         ]
         parts.append(text_of_rows(stop - first, pieces))
     text = "".join(parts).removesuffix(form.ends if form.pretty else "")
-    between = text.split(_OTHER)
-    return "".join(chain.from_iterable(zip(between, [*_rare(histories, form), ""], strict=True)))
+    rare = _rare(histories, form)
+    if not rare:
+        return text
+    return "".join(chain.from_iterable(zip(text.split(_OTHER), [*rare, ""], strict=True)))
 
 
 def _rare(histories: Histories, form: Form) -> list[str]:
@@ -105,7 +106,7 @@ def _run(rows: Columns, form: Form) -> dict[str, list[Piece]]:
     }
     return {
         **{name: (_times if name.endswith("timestamp") else number)(rows[name]) for name in _NUMBERS},
-        "is_transactional": [_BOOLEANS[within.astype(np.intp)]],
+        "is_transactional": [*where(within, [b"true"]), *where(~within, [b"false"])],
         "kind": [b'"run"'],
         "transaction": [*where(within, _object(transaction, _ITEM + 3, form)), *where(~within, [b"null"])],
     }

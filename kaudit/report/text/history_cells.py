@@ -43,7 +43,7 @@ Numbers = NDArray[np.int64]
 
 def cells_of(histories: Histories) -> "list[HistoryCells]":
     """Return the texts of all rows, some thousand together."""
-    bounds = [*range(0, len(histories.rows), 2 * AT_ONCE), len(histories.rows)]
+    bounds = [*range(0, len(histories.rows), AT_ONCE), len(histories.rows)]
     return [HistoryCells(histories, first, stop) for first, stop in pairwise(bounds)]
 
 
@@ -112,7 +112,7 @@ class HistoryCells:
 
     def events(self) -> list[Piece]:
         """Return the kinds of events: data, txn data, COMMIT, missing, ..."""
-        return [texts(self._names)[self._name]]
+        return [by_value(self._name, self._names.__getitem__)]
 
     def _clocks(self) -> list[Piece]:
         none = self.times == NO_TIMESTAMP
