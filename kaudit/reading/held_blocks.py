@@ -83,7 +83,7 @@ class _Held:
 
 
 class HeldRange:
-    """Ranges of files, at most half of `capacity` long: what one has in common with the one read before it is not read again."""
+    """Ranges of files, at most half of `capacity` long, or of files that are no longer than it: what one has in common with the one read before it is not read again."""
 
     def __init__(self, open_source: OpenSource, capacity: int) -> None:
         self._open = open_source

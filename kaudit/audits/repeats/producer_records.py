@@ -86,7 +86,8 @@ class ProducerRecords:
         self._asked: dict[tuple[int, int], tuple[Edge, int]] = {}
         has_bytes = all(segment.text is None and segment.fetched is None for segment in directory.segments)
         self._largest = largest_batch if has_bytes and largest_batch <= _SEARCHED_BATCH else 0
-        self._range = HeldRange(open_source, 2 * (FAR_BYTES + self._largest) if self._largest else 0)
+        longest = max(segment.size for segment in directory.segments)
+        self._range = HeldRange(open_source, min(2 * (FAR_BYTES + self._largest), longest) if self._largest else 0)
         self._room = FOLLOWED_BYTES
         self._begun_at: BoundaryBatch | None = None
         self._begun: list[StoredRecord] = []
