@@ -15,7 +15,7 @@ VALUES = [
 ]
 WHOLE_PACKAGE = """
 from importlib import machinery
-machinery.PathFinder = type("Nothing", (), {"find_spec": lambda *_: None})
+machinery.PathFinder = type("PathFinder", (), {"find_spec": lambda *_: None})
 """
 """The extension is not found by itself."""
 IMPORTED_BEFORE = "import crc32c; "
