@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from kaudit.formats.dump_text import lines as dump_lines
 from kaudit.formats.dump_text.columns import DumpBatchColumns
+from kaudit.formats.dump_text.layout import learn
 from kaudit.formats.dump_text.lines import DumpLines
+from kaudit.formats.dump_text.partial_rows import (
+    cut_row,
+    expects_batch,
+    fits_sizes,
+    is_whole,
+    joined,
+    looks_like_dump,
+    says_more,
+)
 from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpFile, DumpNote, DumpRecord, DumpRow, NoteKind
 from kaudit.formats.dump_text.text import read_dump, read_dump_batches
 from tests.formats.archives import ORACLES
@@ -185,3 +195,163 @@ def test_headers_of_files_stay_rows():
     rows = rows_of(text + text)
     assert sum(isinstance(row, DumpFile) for row in rows) == 2
     assert sum(isinstance(row, DumpBatch) for row in rows) == 4
+
+
+BATCH_LINE = BATCH.format(3, 70).encode().rstrip()
+RECORD_LINE = record(3, "text").encode().rstrip()
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "blank"),
+    [
+        (b"baseOffset:", b"3", True),
+        (b"baseOffset: ", b"3", False),
+        (b"baseOffset:", b" 3", False),
+        (b"|", b"offset: 3", True),
+        (b"a|", b"offset: 3", False),
+        (b"baseOffset: 3", b"lastOffset: 4", True),
+        (b"lastOffset: 3", b"unknown: 4", False),
+        (b"baseOffset: 3", b"4 lastOffset: 5", False),
+        (b"baseOffset: 3 last", b"Offset: 5", False),
+        (b"x" * 250 + b" baseOffset: 3", b"count: 5", True),
+    ],
+)
+def test_the_blank_that_a_break_took_is_put_back(left, right, blank):
+    assert joined([left, right]) == (left + b" " + right if blank else left + right)
+    assert joined([left]) == left
+    assert joined([left, right, right]).startswith(joined([left, right]))
+
+
+@pytest.mark.parametrize("columns", [40, 60, 61, 100])
+def test_a_line_is_whole_again_whatever_blanks_its_breaks_took(columns):
+    pieces = [BATCH_LINE[at : at + columns] for at in range(0, len(BATCH_LINE), columns)]
+    assert joined(pieces) == BATCH_LINE
+    stripped = [piece.strip() for piece in pieces]
+    words = b" ".join(BATCH_LINE.split())
+    assert joined(stripped).replace(b" ", b"") == words.replace(b" ", b"")
+
+
+def row_of(line):
+    layout = learn(line)
+    return None if layout is None else layout.read(line, 5)
+
+
+@pytest.mark.parametrize(
+    ("line", "whole"),
+    [
+        (BATCH_LINE, True),
+        (BATCH_LINE.replace(b" isvalid: true", b""), False),
+        (BATCH_LINE.replace(b" crc: 1234567", b""), False),
+        (RECORD_LINE, True),
+        (b"offset: 5 position: 70", True),
+        (b"offset: 3 position: 70 CreateTime: 5 isvalid: true keysize: 1 valuesize: 2 magic: 1 compresscodec: NONE crc: 5", True),
+        (b"offset: 3 position: 70 CreateTime: 5 isvalid: true keysize: 1 valuesize: 2 magic: 2 compresscodec: NONE crc: 5", False),
+        (b"offset: 3 position: 70 CreateTime: 5 isvalid: true keysize: 1 valuesize: 2 magic: 2 compresscodec: NONE crc: 5 headerKeys: []", True),
+        (b"| offset: 3 CreateTime: 5 keySize: 1 valueSize: 2", True),
+    ],
+)  # fmt: skip
+def test_whether_a_row_has_what_comes_last_in_its_line(line, whole):
+    assert is_whole(row_of(line)) is whole
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"| offset: 3 isValid: true", True),
+        (b"| offset: 3 isValid: true crc: 5", True),
+        (b"offset: 3 isValid: true", False),
+        (b"| offset: 3 isvalid: true", False),
+        (b"| offset: 3 isValid: true baseOffset: 3", False),
+        (b"| offset: 3 isValid: true headerKeys: []", False),
+    ],
+)
+def test_records_that_end_before_the_fields_of_their_batch(line, expected):
+    assert expects_batch(line) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "known"),
+    [
+        (b"baseOffset: 3", DumpBatch, {}),
+        (b"baseOffset: 3 lastOffset: 4 cou", DumpBatch, {"base_offset": 3, "last_offset": 4}),
+        (b"baseOffset: 3 lastOffset: 4 count: 2", DumpBatch, {"base_offset": 3, "last_offset": 4}),
+        (b"baseOffset: 3 lastOffset: 4 ...", DumpBatch, {"base_offset": 3}),
+        (b"baseOffset: 3 lastOffset: 4 count: 5$", DumpBatch, {"base_offset": 3, "last_offset": 4}),
+        (b"baseOffset: 3 CreateTime: 17 cou", DumpBatch, {"base_offset": 3, "max_timestamp": 17, "timestamp_type": "CreateTime"}),
+        (b"| offset: 3 CreateTime: 17 keyS", DumpRecord, {"offset": 3, "timestamp": 17, "timestamp_type": "CreateTime"}),
+        (b"| offset: 3 keySize: 4 headerKeys: [a", DumpRecord, {"offset": 3, "key_size": 4}),
+        (b"| offset: 3 keySize: 4 payload: x", DumpRecord, {"offset": 3, "key_size": 4}),
+        (b"offset: 3 position: 70 CreateTime: 17 si", DumpRecord, {"offset": 3, "position": 70, "timestamp": 17, "timestamp_type": "CreateTime"}),
+        (b"offset: 3 position: 70 CreateTime: 17 size: 5 mag", DumpBatch, {"last_offset": 3, "position": 70, "max_timestamp": 17, "timestamp_type": "CreateTime", "size": 5}),
+        (b"baseOffset: 3 deleteHorizonMs: OptionalLong.empty pos", DumpBatch, {"base_offset": 3, "delete_horizon_ms": None}),
+        (b"baseOffset: 3 fresh: 4 cou", DumpBatch, {"base_offset": 3}),
+        (b"baseOffset: 3 payload: x", None, None),
+        (b"baseOffset: 3 and text", None, None),
+        (b"| offset: 3 and text", None, None),
+        (b"baseOffset: 3 lastOffset: x count: 5", None, None),
+        (b"baseOffset: 3 lastOffset: 9999999999999999999 cou", None, None),
+        (b"baseOffset: x", None, None),
+        (b"offset: 3 position: 70", None, None),
+        (b"text", None, None),
+    ],
+)  # fmt: skip
+def test_what_stands_before_the_cut_of_a_line(line, kind, known):
+    assert cut_row(line, 5) == (None if kind is None else DumpCut(5, kind, known, line.decode()))
+
+
+def test_of_a_cut_line_two_hundred_characters_are_shown():
+    found = cut_row(b"baseOffset: 3 lastOffset: 4 " + b"fresh: 1 " * 30, 5)
+    assert found is not None
+    assert found.text == "baseOffset: 3 lastOffset: 4 " + ("fresh: 1 " * 30)[:172]
+
+
+def test_what_another_reading_of_a_row_has_more():
+    row: Any = row_of(RECORD_LINE)
+    batch: Any = row_of(BATCH_LINE)
+    assert not says_more(row, row)
+    assert not says_more(batch, batch._replace(fields=frozenset()))
+    assert says_more(batch, batch._replace(crc=5))
+    assert says_more(row, batch)
+    for change in ({"payload": b"x"}, {"key": b"x"}, {"control": "x"}, {"end_marker": "x"}, {"header_keys": None}):
+        assert says_more(row, row._replace(**change)), change
+    assert says_more(row, row._replace(fields=row.fields - {"sequence"}))
+    assert not says_more(row, row._replace(fields=row.fields | {"crc"}))
+    assert not says_more(row._replace(header_keys=None), row)
+    assert not says_more(row, row._replace(header_keys=b"x"))
+
+
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [
+        ({}, True),
+        ({"value_size": 5}, False),
+        ({"payload": None}, True),
+        ({"key": b"ab", "key_size": 2}, True),
+        ({"key": b"ab", "key_size": 3}, False),
+        ({"key": b"ab", "key_size": 2, "value_size": 5}, False),
+    ],
+)
+def test_whether_a_text_is_as_long_as_its_sizes_say(change, fits):
+    row: Any = row_of(RECORD_LINE)
+    assert fits_sizes(row._replace(**change)) is fits
+    batch: Any = row_of(BATCH_LINE)
+    assert fits_sizes(batch) is False
+
+
+@pytest.mark.parametrize(
+    ("data", "is_dump"),
+    [
+        (b"", False),
+        (b"text\n" * 30, False),
+        (BATCH_LINE, True),
+        (RECORD_LINE, True),
+        (b"Dumping x", True),
+        (b"Starting offset: 0", True),
+        (b"text\n" * 19 + BATCH_LINE, True),
+        (b"text\n" * 20 + BATCH_LINE, False),
+        (b"x" * 65_535 + b"\n" + BATCH_LINE, False),
+        (b"baseOffset: 3 and text", False),
+    ],
+)
+def test_what_is_a_text_of_kafka_dump_log(data, is_dump):
+    assert looks_like_dump(data) is is_dump
