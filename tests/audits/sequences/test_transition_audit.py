@@ -6,7 +6,7 @@ from itertools import zip_longest
 import pytest
 
 from kaudit.audits.sequences import transition_audit as module
-from tests.logs import Batch, Log, data, marker
+from tests.logs import WRAP, Batch, Log, data, marker
 from tests.properties.audit_reference import Reference
 from tests.properties.test_law import assert_observed, decode, replay_rows
 
@@ -80,6 +80,41 @@ HISTORIES = {
     ],
     "few epochs left": [data(1, 32_000, sequence) for sequence in range(4)],
     "version 2, then a restart": [in_transaction(0), marker(1, 1), data(1, 1, 0), data(1, 1, 1), data(1, 2, 0)],
+    "version 2, an abort and its own next epoch": [
+        in_transaction(0),
+        marker(1, 1),
+        in_transaction(0, 1),
+        marker(1, 2, commit=False),
+        in_transaction(0, 2),
+        in_transaction(1, 2),
+    ],
+    "version 2, an abort and another instance": [
+        in_transaction(0),
+        marker(1, 1),
+        in_transaction(0, 1),
+        marker(1, 2, commit=False),
+        in_transaction(0, 3),
+        in_transaction(1, 3),
+    ],
+    "version 2, an abort and another instance two epochs on": [
+        in_transaction(0),
+        marker(1, 1),
+        in_transaction(0, 1),
+        marker(1, 2, commit=False),
+        in_transaction(0, 4),
+    ],
+    "over the highest sequence": [data(1, 0, sequence) for sequence in (WRAP - 2, WRAP - 1, 0, 1)],
+    "another kind, another epoch, and a day later": [
+        data(1, 0, 0),
+        data(1, 0, 1),
+        in_transaction(2),
+        in_transaction(3),
+        marker(1, 0),
+        data(1, 0, 4),
+        data(1, 1, 0),
+        data(1, 1, 1),
+        data(1, 1, 3),
+    ],
     "markers of a former coordinator": [
         in_transaction(0),
         marker(1, 0, coordinator_epoch=5),
@@ -103,8 +138,10 @@ def test_a_short_log_is_audited_as_batch_by_batch_wherever_it_is_cut(history):
     for batch in HISTORIES[history]:
         log.append(batch)
     places = list(range(len(log.batches)))
+    runs = replay_rows(decode(log), [], holes_are_normal=False).runs
     for cuts in ([], places, *([place] for place in places)):
         audit = replay_rows(decode(log), cuts, holes_are_normal=False)
+        assert audit.runs == runs
         assert_observed(audit, Reference().read(log.batches), holes_are_normal=False)
 
 
