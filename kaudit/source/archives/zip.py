@@ -178,7 +178,4 @@ def _modified_ms(info: zipfile.ZipInfo) -> int:
         if kind == _TIMESTAMPS and length >= 5 and len(extra) >= 9 and extra[4] & 1:
             return int(struct.unpack_from("<i", extra, 5)[0]) * 1000
         extra = extra[4 + length :]
-    try:
-        return int(time.mktime((*info.date_time, 0, 0, -1))) * 1000
-    except (OverflowError, ValueError):
-        return 0
+    return int(time.mktime((*info.date_time, 0, 0, -1))) * 1000

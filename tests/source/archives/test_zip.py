@@ -186,6 +186,15 @@ def test_times_are_those_in_utc_or_else_of_this_machines_zone(monkeypatch):
         time.tzset()
 
 
+@pytest.mark.parametrize(("date", "clock"), [(0, 0), (0xFFFF, 0xFFFF), (0, 0xFFFF), (0xFFFF, 0)])
+def test_times_that_no_calendar_has_are_times_all_the_same(date, clock):
+    assert (
+        calendar.timegm((1979, 11, 29, 0, 0, 0)) * 1000
+        < times(date=date, clock=clock)
+        < calendar.timegm((2109, 1, 1, 0, 0, 0)) * 1000
+    )
+
+
 def zipped(*files, method=zipfile.ZIP_DEFLATED):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", method) as out:
