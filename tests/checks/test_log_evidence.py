@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from kaudit.audits.log_events import application_logs
 from kaudit.audits.log_events.application_logs import GivenLogs, read_application_logs
@@ -10,14 +11,16 @@ from kaudit.audits.log_events.broker_clocks import BrokerClock
 from kaudit.audits.log_events.clock import AnchorSource, ClockOffset
 from kaudit.audits.log_events.producer_names import ProducerNames
 from kaudit.audits.log_events.timeline_entries import TimelineEvents
-from kaudit.checks.log_evidence import EventsOfLogs
+from kaudit.checks.log_evidence import EventsOfLogs, fenced_instances, given_up_sends
 from kaudit.checks.registry import CHECKS
 from kaudit.engines import local
 from kaudit.engines.progress import SilentProgress
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.model.application_logs import LogEventKind
-from kaudit.model.evidence import StoredEvidence
+from kaudit.model.evidence import FindingEvidence, StoredEvidence
+from kaudit.model.evidence_parts import EventEvidence, ShownEvents
 from kaudit.model.finding import Explanation, Finding
+from kaudit.model.producer_patterns import GivenUpSends
 from kaudit.model.severity import Confidence, Severity
 from kaudit.scanning.options import ScanOptions
 from kaudit.source.layout import ApplicationLog
@@ -218,3 +221,281 @@ def test_what_names_a_transactional_id_alone_stands_on_its_producer_s_timeline()
     assert lines(ProducerNames(events)) == [(3, 10)]
     stated = event(LogEventKind.PRODUCER_ID_ASSIGNED, 4, transactional_id="app", producer_id=7)
     assert lines(ProducerNames([*events, stated])) == [(1, 20), (3, 10)]
+
+
+KIND = LogEventKind
+MINUTE = 60_000
+
+
+def shown(one, *events, clocks=()):
+    """The number of events in evidence, of a finding that has none."""
+    return explained(one, *events, clocks=clocks).evidence.to_dict().get("log_events_count", 0)
+
+
+def times(**fields):
+    return StoredEvidence(
+        {name: {"timestamp": time} if isinstance(time, int) else time for name, time in fields.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "seen"),
+    [
+        (NOON - 10 * MINUTE - 1, 0),
+        (NOON - 10 * MINUTE, 1),
+        (NOON + 5000 + 10 * MINUTE, 1),
+        (NOON + 5001 + 10 * MINUTE, 0),
+        (None, 0),
+    ],
+)
+def test_an_election_within_ten_minutes_is_evidence(at, seen):
+    assert shown(finding(), of_orders(KIND.UNCLEAN_LEADER_ELECTED, timestamp_ms=at)) == seen
+
+
+@pytest.mark.parametrize(("at", "seen"), [(NOON - 2 * MINUTE - 1, 0), (NOON - 2 * MINUTE, 1), (NOON, 1), (NOON + 1, 0)])
+def test_an_error_that_made_a_batch_late_came_two_minutes_before_it_at_most(at, seen):
+    error = of_orders(KIND.REQUEST_ERROR, timestamp_ms=at, error="NOT_LEADER_OR_FOLLOWER")
+    assert shown(finding("KA810"), error) == seen
+    assert shown(finding("KA810"), replace(error, error="OTHER")) == 0
+
+
+@pytest.mark.parametrize(
+    ("evidence", "seen"),
+    [
+        # the earliest and the latest time that is known: the event is at NOON
+        (times(previous=NOON - 11 * MINUTE, next=NOON + 11 * MINUTE), 1),
+        (times(previous=NOON - 11 * MINUTE), 0),
+        (times(offending=NOON), 1),
+        (times(next=NOON + 11 * MINUTE), 0),
+        (times(next=NOON + 11 * MINUTE, offending=-1), 0),
+        (times(next=NOON, offending=-1), 1),
+        (StoredEvidence({"first_timestamp": NOON - 11 * MINUTE, "last_timestamp": NOON + 11 * MINUTE}), 1),
+        (StoredEvidence({"first_timestamp": NOON - 10 * MINUTE}), 1),
+        (StoredEvidence({"last_timestamp": 0}), 0),
+        (StoredEvidence({}), 0),
+    ],
+)
+def test_which_times_a_finding_has(evidence, seen):
+    assert shown(finding(evidence=evidence), of_orders(KIND.UNCLEAN_LEADER_ELECTED)) == seen
+
+
+def test_a_finding_at_the_beginning_of_time_has_it():
+    at_zero = finding(evidence=times(offending=0))
+    assert shown(at_zero, of_orders(KIND.UNCLEAN_LEADER_ELECTED, timestamp_ms=5)) == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "seen"),
+    [
+        # of the producer: its partition and epoch, as far as they are named, at any time
+        ({"producer_id": 7}, 1),
+        ({"producer_id": 7, "timestamp_ms": None, "zone_known": False}, 1),
+        ({"producer_id": 7, "partition": 1}, 0),
+        ({"producer_id": 7, "topic": "bills"}, 0),
+        ({"producer_id": 7, "topic": None, "partition": None}, 1),
+        ({"producer_id": 7, "producer_epoch": 1}, 1),
+        ({"producer_id": 7, "producer_epoch": 2}, 0),
+        ({"producer_id": 7, "producer_epoch": -2}, 0),
+        ({"producer_id": 7, "producer_epoch": -1}, 1),
+        ({"producer_id": 7, "producer_epoch": 2, "expected_epoch": 1}, 1),
+        ({"producer_id": 7, "producer_epoch": 5, "expected_epoch": -3}, 1),
+        ({"producer_id": 7, "expected_epoch": 2}, 0),
+        ({"producer_id": 8}, 0),
+        ({}, 0),
+    ],
+)
+def test_refusals_of_the_producer(event, seen):
+    assert shown(finding(), of_orders(KIND.OUT_OF_ORDER_SEQUENCE, **event)) == seen
+
+
+def test_of_a_finding_without_an_epoch_or_a_producer():
+    refused = of_orders(KIND.OUT_OF_ORDER_SEQUENCE, producer_id=7, producer_epoch=9)
+    assert shown(finding(producer_epoch=None), refused) == 1
+    assert shown(finding(producer_id=None), refused) == 0
+
+
+def test_events_of_brokers_and_those_that_name_nobody():
+    lost = event(KIND.UNCLEAN_LEADER_ELECTED, timestamp_ms=NOON, zone_known=True)
+    assert shown(finding(), lost) == 1
+    assert shown(finding(topic=None, partition=None), lost) == 0
+    assert shown(finding(), replace(lost, producer_id=9)) == 0
+    assert shown(finding(), replace(lost, transactional_id="a")) == 0
+    assert shown(finding(), replace(lost, topic="orders")) == 1  # of no partition
+    assert shown(finding(), replace(lost, topic="bills", partition=0)) == 0
+
+
+@pytest.mark.parametrize(("offset", "own", "seen"), [(11, 10, 1), (10, 10, 0), (9, 10, 0), (None, 10, 1), (5, None, 1)])
+def test_what_is_about_later_offsets_is_evidence_at_any_time(offset, own, seen):
+    failed = of_orders(KIND.REMOTE_COPY_FAILED, offset=offset, timestamp_ms=NOON - 10**9)
+    assert shown(finding("KA510", offset=own), failed) == seen
+
+
+def test_a_transaction_and_its_producer_each_event_once():
+    both = event(KIND.TRANSACTION_TIMEOUT, 1, transactional_id="billing", producer_id=9, timestamp_ms=NOON)
+    named = event(KIND.TRANSACTION_TIMEOUT, 2, transactional_id="billing", timestamp_ms=NOON)
+    other = event(KIND.TRANSACTION_TIMEOUT, 3, transactional_id="other", timestamp_ms=NOON)
+    one = finding("KA301", producer_id=9, evidence=StoredEvidence({"transactional_id": "billing"}))
+    found = explained(one, both, named, other)
+    assert [each["line"] for each in found.evidence.to_dict()["log_events"]] == [1, 2]
+    assert shown(replace(one, producer_id=None), both, named, other) == 2
+
+
+@pytest.mark.parametrize(
+    ("elections", "refusals", "listed", "speaks"),
+    [
+        (1, 0, [1], ["server.log:1"]),
+        (2, 0, [1, 2], ["server.log:1, and 1 more line"]),
+        (3, 0, [1, 2, 3], ["server.log:1, and 2 more lines"]),
+        (7, 0, [1, 2, 3, 4, 5], ["server.log:1, and 6 more lines"]),
+        # of a second cause one at least
+        (7, 3, [1, 2, 3, 4, 5, 8], ["server.log:1, and 6 more lines", "server.log:8, and 2 more lines"]),
+        (4, 3, [1, 2, 3, 4, 5], ["server.log:1, and 3 more lines", "server.log:5, and 2 more lines"]),
+        (3, 3, [1, 2, 3, 4, 5], ["server.log:1, and 2 more lines", "server.log:4, and 2 more lines"]),
+    ],
+)
+def test_five_lines_are_listed_and_all_are_counted(elections, refusals, listed, speaks):
+    events = [of_orders(KIND.UNCLEAN_LEADER_ELECTED, 1 + number) for number in range(elections)]
+    events += [of_orders(KIND.OUT_OF_ORDER_SEQUENCE, 1 + elections + at, producer_id=7) for at in range(refusals)]
+    found = explained(finding(), *events)
+    evidence = found.evidence.to_dict()
+    assert [each["line"] for each in evidence["log_events"]] == listed
+    assert evidence["log_events_count"] == elections + refusals
+    assert [cause.speaks_for for cause in found.explanations[:-1]] == [(text,) for text in speaks]
+    assert found.explanations[-1] == Explanation("as before")
+
+
+def test_lines_that_a_finding_has_already_are_counted_once():
+    events = [of_orders(KIND.UNCLEAN_LEADER_ELECTED, number) for number in (1, 2)]
+    first = explained(finding(), events[0])
+    again = explained(first, *events)
+    assert [each["line"] for each in again.evidence.to_dict()["log_events"]] == [1, 2]
+    assert again.evidence["log_events_count"] == 2
+    assert again.explanations[0].speaks_for == ("server.log:2",)
+    assert explained(first, events[0]) == first
+
+
+class FindingEvidenceWithTimes(FindingEvidence, frozen=True, kw_only=True):
+    first_timestamp: int
+    last_timestamp: int
+
+
+def client(directory, path, known=False):
+    return BrokerClock(directory, None, frozenset({path, directory}), zone_known=known)
+
+
+@pytest.mark.parametrize(
+    ("path", "clocks", "seen"),
+    [
+        # a line of the same log, or of another of the same broker, has the same clock; which it is need not be known
+        ("b1/server.log", [], 1),
+        ("b2/server.log", [], 0),
+        ("b1/state-change.log", [BrokerClock("b1", 1, frozenset({"b1/server.log", "b1/state-change.log"}), zone_known=False)], 1),
+        ("b1/other.log", [BrokerClock("b1", 1, frozenset({"b1/server.log"}), zone_known=False)], 0),
+        ("b2/other.log", [BrokerClock("b2", 1, frozenset({"b2/other.log"}), zone_known=True)], 1),
+        # logs of clients in one directory that nothing aligns are one client's
+        ("b1/client.log", [client("b1", "b1/server.log"), client("b1", "b1/client.log")], 1),
+        ("b1/client.log", [client("b1", "b1/server.log"), BrokerClock("b1", 1, frozenset({"b1/client.log"}), zone_known=False)], 0),
+    ],
+)  # fmt: skip
+def test_times_of_logs_whose_clock_is_that_of_the_findings_own_lines(path, clocks, seen):
+    own = EventEvidence(path="b1/server.log", line=99, timestamp=NOON)
+    evidence = replace(
+        FindingEvidenceWithTimes(first_timestamp=NOON, last_timestamp=NOON), events=ShownEvents([own], 1)
+    )
+    elected = of_orders(KIND.UNCLEAN_LEADER_ELECTED, path=path, zone_known=False)
+    assert shown(finding(evidence=evidence), elected, clocks=clocks) == 1 + seen
+
+
+def sent(kind, line, client_id="shop", **fields):
+    return of_orders(kind, line, path="c.log", client_id=client_id, **fields)
+
+
+ASSIGNED = sent(KIND.PRODUCER_ID_ASSIGNED, 1, topic=None, partition=None, producer_id=7, producer_epoch=3)
+GAVE_UP = sent(KIND.EPOCH_BUMPED, 2, last_sequence=4, expected_sequence=9)
+NEXT_ONE = replace(ASSIGNED, line=3, producer_epoch=4)
+MOVED = sent(KIND.SEQUENCE_RESET, 4, client_id=None, last_sequence=9, base_sequence=0)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([ASSIGNED, GAVE_UP], [GivenUpSends(3, 4, 8)]),
+        ([GAVE_UP, ASSIGNED], None),
+        ([replace(ASSIGNED, producer_id=None), GAVE_UP], None),
+        ([replace(ASSIGNED, producer_epoch=None), GAVE_UP], None),
+        ([ASSIGNED, replace(GAVE_UP, client_id="other")], None),
+        ([ASSIGNED, replace(GAVE_UP, path="d.log")], None),
+        ([ASSIGNED, replace(GAVE_UP, topic=None)], None),
+        ([ASSIGNED, replace(GAVE_UP, partition=None)], None),
+        ([ASSIGNED, replace(GAVE_UP, event=KIND.RETRY)], None),
+        ([ASSIGNED, replace(GAVE_UP, last_sequence=None)], []),
+        ([ASSIGNED, replace(GAVE_UP, expected_sequence=None)], []),
+        ([ASSIGNED, GAVE_UP, NEXT_ONE, replace(GAVE_UP, line=5)], [GivenUpSends(3, 4, 8), GivenUpSends(4, 4, 8)]),
+        # batches that went on under new sequences: of the epoch before, by the client that spoke last in this file
+        ([ASSIGNED, NEXT_ONE, MOVED], [GivenUpSends(3, None, 9, ((9, 0),))]),
+        (
+            [ASSIGNED, NEXT_ONE, MOVED, replace(MOVED, last_sequence=11, base_sequence=2)],
+            [GivenUpSends(3, None, 11, ((9, 0), (11, 2)))],
+        ),
+        # what was given up before is another entry, and so is what moved in the next epoch
+        ([ASSIGNED, GAVE_UP, NEXT_ONE, MOVED], [GivenUpSends(3, 4, 8), GivenUpSends(3, None, 9, ((9, 0),))]),
+        (
+            [ASSIGNED, NEXT_ONE, MOVED, replace(NEXT_ONE, producer_epoch=5), replace(MOVED, last_sequence=3)],
+            [GivenUpSends(3, None, 9, ((9, 0),)), GivenUpSends(4, None, 3, ((3, 0),))],
+        ),
+        ([ASSIGNED, replace(MOVED, base_sequence=None)], []),
+        ([ASSIGNED, replace(ASSIGNED, client_id="later", producer_id=8), MOVED], None),
+        ([replace(ASSIGNED, client_id="before", producer_id=8), ASSIGNED, MOVED], [GivenUpSends(2, None, 9, ((9, 0),))]),
+    ],
+)  # fmt: skip
+def test_what_lines_say_that_a_client_gave_up(events, expected):
+    found = given_up_sends(events).get(("orders", 0), {})
+    assert found.get(7) == expected
+
+
+def said(line, kind=KIND.PRODUCER_ID_ASSIGNED, client_id="a", **fields):
+    return replace(sent(kind, line, client_id), origin="client", path="c.log", timestamp_ms=1000 * line, **fields)
+
+
+OWN = said(1, producer_id=9, producer_epoch=4)
+OTHER = said(2, client_id="b", producer_id=9, producer_epoch=6)
+IS_FENCED = said(3, KIND.PRODUCER_STATE_CHANGE, error="PRODUCER_FENCED")
+
+
+@pytest.mark.parametrize(
+    ("events", "fenced"),
+    [
+        ([OWN, OTHER, IS_FENCED], [(9, 4, 3)]),
+        ([OWN, OTHER, replace(IS_FENCED, error="INVALID_PRODUCER_EPOCH")], [(9, 4, 3)]),
+        ([OWN, OTHER, replace(IS_FENCED, error="OTHER")], []),
+        ([OWN, replace(OTHER, producer_epoch=4), IS_FENCED], []),
+        ([OWN, replace(OTHER, producer_epoch=5), IS_FENCED], [(9, 4, 3)]),
+        ([OWN, replace(OTHER, producer_id=8), IS_FENCED], []),
+        ([OWN, replace(OTHER, client_id="a"), IS_FENCED], []),
+        ([OWN, replace(OTHER, path="d.log", client_id="a"), IS_FENCED], [(9, 4, 3)]),
+        ([OTHER, OWN, replace(IS_FENCED, client_id="b")], []),
+        ([OTHER, IS_FENCED], []),
+        ([replace(OWN, producer_id=None), OTHER, IS_FENCED], []),
+        ([replace(OWN, producer_epoch=None), OTHER, IS_FENCED], []),
+        ([replace(OWN, origin="server"), OTHER, IS_FENCED], []),
+    ],
+)
+def test_instances_that_others_took_over_from(events, fenced):
+    assert [(each.producer_id, each.producer_epoch, each.line) for each in fenced_instances(events)] == fenced
+
+
+def test_topics_that_were_removed_and_fenced_producers():
+    events = [
+        event(KIND.TOPIC_REMOVED, 5, path="b1/logs/server.log", topic_id="id"),
+        event(KIND.TOPIC_REMOVED, 6),
+        event(KIND.INVALID_PRODUCER_EPOCH, 7, producer_id=7),
+        event(KIND.FENCED_PRODUCER, 8, producer_id=7),
+        event(KIND.FENCED_PRODUCER, 9),
+        event(KIND.OUT_OF_ORDER_SEQUENCE, 10, producer_id=7),
+        OWN,
+        OTHER,
+        IS_FENCED,
+    ]
+    found = EventsOfLogs(events, ())
+    assert found.removed_topics == {"id": "server.log:5"}
+    assert {key: [each.line for each in own] for key, own in found.fenced.items()} == {7: [7, 8], 9: [3]}
