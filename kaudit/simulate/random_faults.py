@@ -33,7 +33,7 @@ from kaudit.simulate.scenario.model import (
     UseProducerIds,
 )
 
-_HALF = 0.5
+HALF = 0.5
 _PRODUCE = "Produce"
 _ANY_ACKS = 2
 _PRODUCE_ERRORS = (
@@ -94,21 +94,23 @@ class ScenarioFaults:
             listed = self._errors.get((client, API_NAMES[type(request)], number))
             if listed is not None:
                 return listed
-        if self._rates.error_responses > 0 and self._source.random() < self._rates.error_responses:
-            return self._draw_error(request)
-        return None
+        return self._draw_error(request) if self._happens(self._rates.error_responses) else None
 
     def marker(self, partition: str, number: int) -> MarkerLoss | None:
         """Return how the `number`th WriteTxnMarkers to a partition (from 1) gets lost."""
         listed = self._markers.get((partition, number))
-        if listed is None and self._rates.marker_loss > 0 and self._source.random() < self._rates.marker_loss:
-            return MarkerLoss(self._source.random() < _HALF, self._source.random() < self._rates.silent_share)
+        if listed is None and self._happens(self._rates.marker_loss):
+            return MarkerLoss(happens(self._source, HALF), happens(self._source, self._rates.silent_share))
         return listed
 
     def _draw_loss(self, rate: float) -> Loss | None:
-        if rate <= 0 or self._source.random() >= rate:
+        if not self._happens(rate):
             return None
-        return Loss(self._source.random() < self._rates.silent_share, self._source.random() < _HALF)
+        return Loss(happens(self._source, self._rates.silent_share), happens(self._source, HALF))
+
+    def _happens(self, rate: float) -> bool:
+        """Draw only where there is a rate: a scenario without one is the same run."""
+        return bool(rate) and happens(self._source, rate)
 
     def _draw_error(self, request: KafkaRequest) -> InjectedError:
         if not isinstance(request, ProduceRequest):
@@ -201,6 +203,11 @@ def _of_brokers(scenario: Scenario, bounds: RandomFaults, source: random.Random)
     for _ in range(_draw(bounds.use_producer_ids, source)):
         at, broker = _draw(bounds.within_ms, source), _draw((1, brokers), source)
         yield UseProducerIds(at_ms=at, broker=broker)
+
+
+def happens(source: random.Random, probability: float) -> bool:
+    """Draw whether something of this probability happens."""
+    return source.random() < probability
 
 
 def _draw(bounds: IntRange, source: random.Random) -> int:

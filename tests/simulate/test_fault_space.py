@@ -176,6 +176,15 @@ def test_the_scenarios_own_schedule_is_tried_first_unless_it_is_a_long_one(sched
         assert next(iter(Candidates(long, "t", 7))).document["producers"][0]["records"] == tried
 
 
+@pytest.mark.parametrize(
+    ("own", "drawn"), [({}, {}), ({"records": 59}, {"records": 59}), ({"records": 61}, {"records": 60})]
+)
+def test_a_drawn_schedule_sends_no_more_than_its_scenario(own, drawn):
+    document = {**SEARCHED, "producers": [{"name": "p", "config": {}, **own}]}
+    (_, one) = islice(Candidates(document, "t", 7), 2)
+    assert one.document["producers"] == [{"name": "p", "config": {}, **drawn}]
+
+
 def test_drawn_schedules_are_short_with_delays_up_to_six_times_doubled(schedules):
     drawn = schedules[1:]
     assert {each["producers"][0]["records"] for each in drawn} == {RECORDS}

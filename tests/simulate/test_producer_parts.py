@@ -15,7 +15,7 @@ from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, Transactio
 from kaudit.simulate.producer_batch import Payload, ProducerBatch
 
 KEY = ("orders", 0)
-CURRENT, V2_0 = client_for("current"), client_for("java 2.0.1")
+CURRENT, V2_0, V0_11 = (client_for(name) for name in ("current", "java 2.0.1", "java 0.11.0.3"))
 PAYLOAD = Payload("app", 20, "app", 1)
 
 
@@ -490,6 +490,9 @@ class TestRecovery:
         first.offset = 10
         rules.completed(first)
         recovery = ResetProducerId(rules, V2_0)
+        # the last record acknowledged is still there
+        assert not recovery.can_retry(KafkaError.UNKNOWN_PRODUCER_ID, second, 10)
+        assert second.base_sequence == 1
         assert recovery.can_retry(KafkaError.UNKNOWN_PRODUCER_ID, second, 11)
         assert (second.producer_id, second.epoch, second.base_sequence) == (1, 0, 0)
         third = batch(3)
@@ -560,6 +563,80 @@ class TestRecovery:
         assert recovery.keeps(batch(2))  # has no sequence yet
         assert recovery.can_retry(KafkaError.NETWORK_EXCEPTION, one, 0)
         assert BumpEpoch(rules, CURRENT).keeps(one)
+
+    @pytest.mark.parametrize(
+        ("client", "error", "producer", "again"),
+        [
+            (V0_11, E.DUPLICATE_SEQUENCE_NUMBER, (1, 0), True),
+            (V0_11, E.OUT_OF_ORDER_SEQUENCE_NUMBER, (1, 0), False),
+            (V0_11, E.UNKNOWN_PRODUCER_ID, (1, 0), False),
+            (V2_0, E.DUPLICATE_SEQUENCE_NUMBER, (1, 0), False),
+            (V2_0, E.UNKNOWN_PRODUCER_ID, (1, 0), True),
+            (V2_0, E.UNKNOWN_PRODUCER_ID, (2, 0), False),
+            (V2_0, E.OUT_OF_ORDER_SEQUENCE_NUMBER, (1, 0), True),
+            (V2_0, E.OUT_OF_ORDER_SEQUENCE_NUMBER, (2, 0), False),
+        ],
+    )
+    def test_what_a_client_before_kip_360_sends_again(self, client, error, producer, again):
+        """Sender.canRetry of 0.11 knows no errors of sequences, TransactionManager.canRetry of 2.0 those of its own producer id."""
+        first, second = batch(1), batch(2)
+        rules = manager(first, second)
+        rules.producer = producer
+        # with a log that begins after what was acknowledged, and a batch before it that is to be sent again
+        assert ResetProducerId(rules, client).can_retry(error, second, 1) is again
+
+    @pytest.mark.parametrize(
+        ("client", "error", "transactional", "producer", "following", "sequences"),
+        [
+            (V2_0, E.OUT_OF_ORDER_SEQUENCE_NUMBER, False, (1, 0), NO_PRODUCER, [0, 1]),
+            (V2_0, E.UNKNOWN_PRODUCER_ID, False, (1, 0), NO_PRODUCER, [0, 1]),
+            # not an error that 0.11 knows: its batch is refused as any other
+            (V0_11, E.UNKNOWN_PRODUCER_ID, False, (1, 0), (1, 0), [0, 0]),
+            # a transaction is aborted instead
+            (V2_0, E.OUT_OF_ORDER_SEQUENCE_NUMBER, True, (1, 0), (1, 0), [0, 0]),
+            # of a producer id given back
+            (V2_0, E.OUT_OF_ORDER_SEQUENCE_NUMBER, False, (2, 0), (2, 0), [0, 1]),
+            (V2_0, E.MESSAGE_TOO_LARGE, False, (1, 0), (1, 0), [0, 0]),
+        ],
+    )
+    def test_what_a_refused_batch_does_to_a_producer_before_kip_360(
+        self, client, error, transactional, producer, following, sequences
+    ):
+        """Sender.failBatch of 0.11 and 2.0: the id is given back, or the later batches move up."""
+        first, second = batch(1), batch(2)
+        rules = manager(first, second, transactional=transactional)
+        rules.producer = producer
+        ResetProducerId(rules, client).failed(error, first, adjust=True)
+        assert rules.producer == following
+        assert [each.base_sequence for each in (first, second)] == sequences
+
+    def test_a_refused_batch_of_a_partition_that_has_begun_again_changes_nothing(self):
+        first = batch(1)
+        rules = manager(first)
+        rules.partitions.clear()
+        ResetProducerId(rules, V2_0).failed(E.MESSAGE_TOO_LARGE, first, adjust=True)
+        assert rules.partitions == {}
+
+    def test_what_was_numbered_anew_is_early_whatever_was_acknowledged(self):
+        """TransactionManager.canRetry: `batch.sequenceHasBeenReset()`; a hole that is being resolved comes first."""
+        for generation in (BumpEpoch, ResetProducerId):
+            for transactional in (False, True):
+                one = batch(1)
+                rules = manager(one, transactional=transactional)
+                rules.of(KEY).start_again((1, 0))
+                for error in (E.OUT_OF_ORDER_SEQUENCE_NUMBER, E.UNKNOWN_PRODUCER_ID):
+                    assert generation(rules, V2_0).can_retry(error, one, 0)
+                assert rules.bumps == {}
+
+    @pytest.mark.parametrize(("unresolved", "bumps"), [(None, True), (1, False), (0, True)])
+    def test_out_of_order_raises_the_epoch_unless_another_hole_is_being_resolved(self, unresolved, bumps):
+        """TransactionManager.canRetry of 2.5: a batch that follows the unresolved one, or one where nothing is unresolved."""
+        one = batch(1)
+        rules = manager(one)
+        if unresolved is not None:
+            rules.unresolved[KEY] = unresolved
+        assert BumpEpoch(rules, CURRENT).can_retry(E.OUT_OF_ORDER_SEQUENCE_NUMBER, one, 0)
+        assert list(rules.bumps) == ([KEY] if bumps else [])
 
     def test_a_forgotten_idempotent_producer_bumps_now(self):
         """UNKNOWN_PRODUCER_ID: TransactionManager.canRetry of 2.5, whatever was acknowledged."""

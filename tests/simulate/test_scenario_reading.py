@@ -79,6 +79,9 @@ MISTAKES = {
     "dots": ('name = "orders"', 'name = ".."', "topics[0].name: expected letters, digits"),
     "no transaction": ('name = "shop"', 'name = "shop"\ntransaction = {}', "producers[0].transaction: expected a table"),
     "initializations": ('name = "shop"', 'name = "shop"\ninitializations = 2', "producers[0].initializations: expected a"),
+    "an unknown error": (
+        'name = "shop"', 'name = "shop"\n[[faults]]\nkind = "error-response"\nrequest = 1\nerror = "NO_SUCH"', "faults[0].error: expected one of",
+    ),
     "a time without zone": ("[cluster]", "starts_at = 2026-01-31T08:00:00\n[cluster]", "starts_at: expected a date with"),
 }  # fmt: skip
 TEXT = """

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from kaudit.simulate.output.truth import Truth
-from kaudit.simulate.random_faults import draw_faults
+from kaudit.simulate.random_faults import HALF, draw_faults, happens
 from kaudit.simulate.scenario.model import Fault, Scenario
 from kaudit.simulate.scenario.reading import scenario_of
 from kaudit.simulate.scenario.tables import ScenarioError
@@ -84,7 +84,7 @@ class FaultSpace:
         kind = chance.choices(self._kinds, self._weights)[0]
         table: dict[str, Any] = {"kind": kind.tag}
         for field in kind.fields:
-            if field.required or field.encode_name in self._names or chance.random() < 0.5:
+            if field.required or field.encode_name in self._names or happens(chance, HALF):
                 value = self._value(field.encode_name, field.type, chance)
                 if value is not None:
                     table[field.encode_name] = value
@@ -104,7 +104,7 @@ class FaultSpace:
             case schema.IntType(ge=low, le=high):
                 value = self._number(name, low or 0, _MOST if high is None else high, chance)
             case schema.BoolType():
-                value = chance.random() < 0.5
+                value = happens(chance, HALF)
             case schema.LiteralType(values=values):
                 value = chance.choice(values)
             case schema.StrType() if name in self._names:
@@ -124,7 +124,7 @@ class FaultSpace:
             return chance.randint(low, min(high, _MOST))
         longest = min(high, _LONGEST * self._activity.until_ms)
         drawn = max(int(longest ** chance.random()), low)
-        return -drawn if low < 0 and chance.random() < 0.5 else drawn
+        return -drawn if low < 0 and happens(chance, HALF) else drawn
 
 
 def table_of(fault: Fault) -> dict[str, Any]:
@@ -140,10 +140,10 @@ FEW_RECORDS = 60
 _LONG = 1000
 """A scenario with more events is tried with fewer records only."""
 _MOST_FAULTS = 5
+_OWN_FAULTS = 0.8
+"""The share of a scenario's own faults in a schedule that is drawn."""
 _SLOWEST = 6
 """How often the upper bound of the network's delays is doubled at most."""
-
-
 _DURATION_MS = 180_000
 """How long a drawn schedule goes on after the last record: clients have given up, transactions have timed out."""
 
@@ -188,11 +188,11 @@ class Candidates:
             faults = [table_of(fault) for fault in draw_faults(self._bounds, chance)]
             faults += self._draw_losses(self._bounds, chance)
         else:
-            faults = [self._moved(table, chance) for table in self._drawn_own if chance.random() < 0.8]
+            faults = [self._moved(table, chance) for table in self._drawn_own if happens(chance, _OWN_FAULTS)]
             faults += [self._space.draw(chance) for _ in range(chance.randint(0 if faults else 1, _MOST_FAULTS))]
         network = dict(self._own.get("network", {}))
         low, high = _bounds(network.get("delay_ms", [1, 3]))
-        if chance.random() < 0.5:
+        if happens(chance, HALF):
             network["delay_ms"] = [low, max(low, 1, high) << chance.randint(1, _SLOWEST)]
         duration = min(self._own.get("duration_ms", _DURATION_MS), self._activity.until_ms + _DURATION_MS)
         changed = {**self._short, "seed": chance.getrandbits(31), "duration_ms": duration, "network": network}
@@ -205,22 +205,22 @@ class Candidates:
         for kind, rate in (("lose-request", rates.request_loss), ("lose-response", rates.response_loss)):
             for producer, batches in self._activity.batches.items():
                 for request in range(1, batches + 1):
-                    if chance.random() < rate:
+                    if happens(chance, rate):
                         loss = {"kind": kind, "producer": producer, "request": request}
-                        loss["silent"], loss["behind"] = chance.random() < rates.silent_share, chance.random() < 0.5
+                        loss["silent"], loss["behind"] = happens(chance, rates.silent_share), happens(chance, HALF)
                         yield loss
 
     def _moved(self, table: dict[str, Any], chance: random.Random) -> dict[str, Any]:
         """Return a fault of the scenario's own, often at another time or with another message."""
         moved = dict(table)
         for key in ("at_ms", "request"):
-            if key in moved and chance.random() < 0.5:
+            if key in moved and happens(chance, HALF):
                 moved[key] = max(round(moved[key] * chance.uniform(0.5, 1.5)), 1)
         return moved
 
 
 def _with_few_records(table: dict[str, Any]) -> dict[str, Any]:
-    return {**table, "records": min(table.get("records", 10), FEW_RECORDS)}
+    return {key: min(value, FEW_RECORDS) if key == "records" else value for key, value in table.items()}
 
 
 def _bounds(value: Any) -> tuple[int, int]:  # noqa: ANN401 - one number of TOML stands for both
