@@ -152,6 +152,13 @@ def _each_path(*found: Sequence[Unreadable]) -> list[Unreadable]:
     return [*first.values()]
 
 
+_NOT_COMPARED = {
+    Relation.MISSING: "on one of the replicas only: nothing to compare it with",
+    Relation.SEPARATE: "copies of different logs: not compared with one another; 'kaudit diff --by records' compares the records of a "
+    "topic with those of its copy in another cluster",
+}
+
+
 def diff_result(
     replicas: Sequence[Replica],
     layouts: Mapping[str, Layout],
@@ -173,24 +180,13 @@ def diff_result(
     not_audited = [NotAudited(entry.path, entry.reason, unreadable=True) for entry in unreadable]
     not_audited += [NotAudited(entry.path, entry.reason) for entry in skipped]
     comparisons = [one.comparison for one in compared if one.comparison is not None]
-    alone = [f"{entry.topic}-{entry.partition}" for entry in comparisons if entry.relation is Relation.MISSING]
-    if alone:
-        more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
-        not_audited.append(NotAudited(alone[0] + more, "on one of the replicas only: nothing to compare it with"))
-    separate = list(
-        dict.fromkeys(
-            f"{entry.topic}-{entry.partition}" for entry in comparisons if entry.relation is Relation.SEPARATE
+    for relation, reason in _NOT_COMPARED.items():
+        names = list(
+            dict.fromkeys(f"{each.topic}-{each.partition}" for each in comparisons if each.relation is relation)
         )
-    )
-    if separate:
-        more = f" and {len(separate) - 1} more" if len(separate) > 1 else ""
-        not_audited.append(
-            NotAudited(
-                separate[0] + more,
-                "copies of different logs: not compared with one another; 'kaudit diff --by records' compares the records of a topic "
-                "with those of its copy in another cluster",
-            )
-        )
+        if names:
+            more = f" and {len(names) - 1} more" if names[1:] else ""
+            not_audited.append(NotAudited(names[0] + more, reason))
     scan = ScanResult(
         inputs=[replica.path for replica in replicas],
         broker_version=BrokerVersions("auto", None, None, None, ("replicas are alike under every version",)),

@@ -16,7 +16,7 @@ from kaudit.model.replicas import OffsetRange
 from tests.diff.replicas import TOPIC, Copy, broker, history
 from tests.diff.test_command import validate
 from tests.diff.test_relations import run as compare_paths
-from tests.logs import BASE_TIMESTAMP
+from tests.logs import BASE_TIMESTAMP, Log, data
 from tests.report.test_json_schemas import DOCUMENT
 
 
@@ -284,3 +284,27 @@ def test_copies_of_different_logs_are_not_compared(capsys, ids, code):
         assert "KA601" not in text
     run(["scan", "--output-format", "json", "."])
     assert [found["code"] for found in json.loads(capsys.readouterr().out)["findings"]] == [code]
+
+
+def not_compared(brokers: dict[str, tuple[int, str]], partitions: dict[str, list[str]]) -> list[tuple[str, str]]:
+    """What a diff of brokers (number, cluster) with these partitions has not compared, and the beginning of why."""
+    log = Log()
+    log.append(data(7, 0, 0))
+    for name, (number, cluster) in brokers.items():
+        for partition in partitions[name]:
+            log.write(Path(name) / partition)
+        broker(Path(name), number, cluster=cluster)
+    found = compare_paths(*map(Path, brokers)).scan.not_audited
+    assert not any(each.unreadable for each in found)
+    return [(each.path, each.reason.partition(":")[0]) for each in found]
+
+
+@pytest.mark.parametrize(("count", "named"), [(1, "a-0"), (2, "a-0 and 1 more"), (3, "a-0 and 2 more")])
+def test_partitions_that_are_not_compared_are_counted_once_each(count, named):
+    own = [f"a-{number}" for number in range(count)]
+    two_clusters = {"one": (1, "cluster"), "two": (1, "other")}
+    assert not_compared(two_clusters, {"one": own, "two": own}) == [(named, "copies of different logs")]
+    one_cluster = {"three": (1, "cluster"), "four": (2, "cluster")}
+    assert not_compared(one_cluster, {"three": ["b-0", *own], "four": ["b-0"]}) == [
+        (named, "on one of the replicas only")
+    ]

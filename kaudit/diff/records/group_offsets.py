@@ -88,11 +88,10 @@ def _of_commit(ledger: TopicLedger, commit: GroupOffset) -> Iterator[tuple[int, 
         if partition not in ended:  # it has read them all, and those that are there again
             yield partition, max([first_copy, *(each.target + each.last - each.first + 1 for each in again)])
             continue
-        last_copy = max(
-            [each.target + unread - each.first for each in again if each.first <= unread <= each.last], default=0
-        )
+        last_copies = [each.target + unread - each.first for each in again if each.first <= unread <= each.last]
         unread_ranges = (each for each in _mapped(ledger, commit) if each.target_partition == partition)
-        yield partition, last_copy if _all_follow(last_copy, unread, unread_ranges, again) else first_copy
+        follow = last_copies and _all_follow(max(last_copies), unread, unread_ranges, again)
+        yield partition, max(last_copies) if follow else first_copy
 
 
 def _again(ledger: TopicLedger, commit: GroupOffset, partition: int) -> list[_Again]:
@@ -140,7 +139,7 @@ def _all_follow(start: int, unread: int, mapped: Iterable[MappedRange], again: S
                 first = max(first, end + 1)
         if first <= last:
             return False
-    return start > 0
+    return True
 
 
 def _first_unread(mapped: MappedRange, offset: int) -> tuple[int, int]:
