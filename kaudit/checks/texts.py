@@ -20,6 +20,11 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def first_of(names: Sequence[str]) -> str:
+    """Return `b1`, `b1 and 1 more` or `b1 and 1,234 more`."""
+    return names[0] + (f" and {len(names) - 1:,} more" if names[1:] else "")
+
+
 def duration(milliseconds: int) -> str:
     """Name a duration in the largest unit of which there are two or more: `3 h`."""
     seconds = milliseconds / 1000

@@ -17,6 +17,7 @@ from kaudit.checks.check import Evidence
 from kaudit.checks.context import Context
 from kaudit.checks.incident_groups import with_incidents
 from kaudit.checks.registry import run_checks
+from kaudit.checks.texts import first_of
 from kaudit.model.audit_clock import given_clock
 from kaudit.model.coordinator import CoordinatorView
 from kaudit.model.copy_identities import LogCopy
@@ -185,8 +186,7 @@ def diff_result(
             dict.fromkeys(f"{each.topic}-{each.partition}" for each in comparisons if each.relation is relation)
         )
         if names:
-            more = f" and {len(names) - 1} more" if names[1:] else ""
-            not_audited.append(NotAudited(names[0] + more, reason))
+            not_audited.append(NotAudited(first_of(names), reason))
     scan = ScanResult(
         inputs=[replica.path for replica in replicas],
         broker_version=BrokerVersions("auto", None, None, None, ("replicas are alike under every version",)),

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.checks.command_line import quote
+from kaudit.checks.texts import first_of
 from kaudit.diff.audit import Task, compare_task, diff_result, replicas_of_brokers, tasks
 from kaudit.engines.engine import EachPartition
 from kaudit.engines.local import LOCAL
@@ -86,8 +87,7 @@ def _by_records(replicas: Sequence[Replica]) -> str:
 
 def _partitions(name: str, work: Sequence[Task]) -> str:
     held = [next(iter(task.holders.values())).name for task in work if name in task.holders]
-    more = f" and {len(held) - 1} more" if len(held) > 1 else ""
-    return held[0] + more if held else "none"
+    return first_of(held) if held else "none"
 
 
 def layout_of(replica: Replica, options: ScanOptions) -> Layout:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kaudit.checks.texts import counted
+from kaudit.checks.texts import counted, first_of
 from kaudit.errors import suggestion
 from kaudit.model.application_logs import LogEvent, LogEventKind
 from kaudit.model.audit_clock import AuditClock
@@ -53,8 +53,7 @@ def partitions_not_audited(
     yield from _reason((part for part in parts if part.still_growing), "the last batch was still being written")
     for part in parts:
         if part.removed:
-            oldest, more = part.removed[0], f" and {len(part.removed) - 1} more" if len(part.removed) > 1 else ""
-            yield NotAudited(oldest.path + more, oldest.reason)
+            yield NotAudited(first_of([each.path for each in part.removed]), part.removed[0].reason)
     yield from _reason(
         (part for part in users if part.restarts_compared),
         "producers that begin after others ended: compared with the last records of those (KA701; --depth records compares with all)",
@@ -122,8 +121,7 @@ def anomalies_not_listed(parts: Iterable[PartitionAudit]) -> Iterator[NotAudited
 
 def _log_directories(parts: Iterable[PartitionAudit]) -> str:
     """Say in which log directories these partitions are."""
-    first, *others = dict.fromkeys(part.directory.log_dir or part.directory.directory for part in parts)
-    return f"in {first}" + (f" and {len(others)} more" if others else "")
+    return "in " + first_of(list(dict.fromkeys(part.directory.log_dir or part.directory.directory for part in parts)))
 
 
 def _left_out(part: PartitionAudit) -> Iterator[NotAudited]:
@@ -217,8 +215,7 @@ def _in_remote_storage(part: PartitionAudit, account: Coverage) -> str:
 def _reason(parts: Iterable[PartitionAudit], reason: str) -> Iterator[NotAudited]:
     names = [part.directory.name for part in parts]
     if names:
-        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-        yield NotAudited(names[0] + more, reason)
+        yield NotAudited(first_of(names), reason)
 
 
 _NEAREST = 3

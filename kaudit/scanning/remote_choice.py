@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kaudit.audits.sidefiles.leader_epoch_audit import lineage_of
 from kaudit.audits.sidefiles.log_facts import SideFileReader
 from kaudit.audits.tiered.boundary import MAX_OFFSET, LocalLog, joined, looked_up, parts_in_lineage, without
+from kaudit.checks.texts import first_of
 from kaudit.errors import UsageError
 from kaudit.model.internal_topics import REMOTE_LOG
 from kaudit.model.remote_segments import RemoteLog, RemoteSegment
@@ -214,7 +215,7 @@ def _renewed(entry: PartitionDirectory, key: _PartitionKey, topic_id: str | None
 
 def _by_name(location: str, names: Sequence[str]) -> Iterator[Unreadable]:
     if names:
-        yield Unreadable(location, _BY_NAME.format(names[0] + (f" and {len(names) - 1:,} more" if names[1:] else "")))
+        yield Unreadable(location, _BY_NAME.format(first_of(names)))
 
 
 def _alone(location: str, partitions: set[_PartitionKey]) -> Iterator[Unreadable]:

@@ -6,6 +6,7 @@ from kaudit.checks.check import Check, Evidence, none_because
 from kaudit.checks.context import Context
 from kaudit.checks.incident_rules import INDEX_OF_DAMAGE
 from kaudit.checks.sidefiles.about_file import FaultEvidence, file_finding, side_file_check
+from kaudit.checks.texts import first_of
 from kaudit.model.evidence import BrokerEvidence
 from kaudit.model.finding import Explanation, Finding
 from kaudit.model.severity import Severity
@@ -75,20 +76,19 @@ def _fault(check: Check, context: Context, fault: IndexFault) -> Finding:
 
 
 def _missing(check: Check, context: Context, missing: MissingIndexes) -> Finding:
-    (first, segment), count = missing.files[0], len(missing.files)
-    more = f" and {count - 1} more" if count > 1 else ""
+    first, segment = missing.files[0]
     return file_finding(
         check,
         context,
         first,
-        f"there is no {first}{more}",
+        f"there is no {first_of([name for name, _ in missing.files])}",
         severity=Severity.NOTE,
         segment=segment,
         evidence=_MissingEvidence(
             rule="every segment has an offset and a time index",
             broker="logs an error at start, recovers the segment and builds its indexes anew",
             kind="missing",
-            count=count,
+            count=len(missing.files),
             files=[name for name, _ in missing.files[:_MAX_LISTED]],
         ),
         explanations=_MISSING_CAUSES,

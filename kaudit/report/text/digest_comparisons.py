@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from kaudit.checks.texts import first_of
 from kaudit.model.fingerprint import (
     FingerprintComparison,
     FingerprintDiff,
@@ -90,8 +91,8 @@ def _remarks(found: FingerprintDiff) -> Iterator[str]:
     remarks = [text for entry in found.partitions for text in _of_partition(entry, found.names)]
     for name, keys in found.only_on.items():
         if keys:
-            more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
-            remarks.append(f"{visible(f'{keys[0][0]}-{keys[0][1]}')}{more}: on {visible(name)} only, not compared.")
+            held = first_of([f"{topic}-{partition}" for topic, partition in keys])
+            remarks.append(f"{visible(held)}: on {visible(name)} only, not compared.")
     yield from remarks[:_REMARKS_SHOWN]
     if len(remarks) > _REMARKS_SHOWN:
         yield f"{plural(len(remarks) - _REMARKS_SHOWN, 'more remark')} like these: json lists all."

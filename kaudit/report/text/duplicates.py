@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import structs, to_builtins
 
 from kaudit.audits.repeats.duplicates import PartitionDuplicates
+from kaudit.checks.texts import first_of
 from kaudit.listings.duplicates import MAX_RANGES, DuplicateListing, PartitionTotal
 from kaudit.model.duplicates import Cause, Duplicate, DuplicateCounts, Relation, RepeatedRange
 from kaudit.model.result import NotAudited
@@ -218,8 +219,7 @@ def _remarks(totals: Sequence[PartitionTotal], counts: DuplicateCounts) -> Itera
         yield f"Not recognised by key: {counts.repeated - counts.dropped_by_key} have no key."
     compacted = [f"{total.topic}-{total.partition}" for total in totals if total.compacted]
     if compacted:
-        more = f" and {len(compacted) - 1} more" if len(compacted) > 1 else ""
-        yield f"Compacted ({visible(compacted[0])}{more}): copies that the log cleaner removed are not listed, though consumers may have read them."
+        yield f"Compacted ({visible(first_of(compacted))}): copies that the log cleaner removed are not listed, though consumers may have read them."
 
 
 def _counts(totals: Iterable[PartitionTotal]) -> DuplicateCounts:
