@@ -22,6 +22,7 @@ IDEMPOTENT = ', "enable.idempotence" = true'
 
 def state_after(simulation, kind: str, at: int, text: str) -> RunState:
     """The state after the one event of this kind, time and text; each message takes 2 ms, each record is a batch."""
+    found: RunState
     (found,) = (
         event.state
         for event in simulation.trace.events

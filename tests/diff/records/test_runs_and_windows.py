@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from kaudit.audits.records.places import NOWHERE, numbers_of, offsets_of, places
 from kaudit.audits.records.reading import IDENTIFIED, ReadPartition
 from kaudit.diff.records.assembly import _by_pair
-from kaudit.diff.records.bucket import COPIED
-from kaudit.diff.records.side import Runs
+from kaudit.diff.records.side import COPIED, Runs
 from kaudit.diff.records.windows import (
     DIGEST,
     RUN,
