@@ -23,7 +23,7 @@ def only(*events: LogEvent, states=None) -> LoggedIncident:
     return one
 
 
-def of(pattern: str, kind=KIND.TRUNCATED, line=1, text="", **fields) -> LogEvent:
+def of(pattern, kind=KIND.TRUNCATED, line=1, text="", **fields):
     return replace(event(kind, line, **fields), pattern=pattern, text=text)
 
 
@@ -94,7 +94,7 @@ def test_what_clients_try_again_and_what_changes_nothing_is_no_incident():
 # -- lines that belong together -----------------------------------------------------------------------------------------
 
 
-def failed(line=1, **fields) -> LogEvent:
+def failed(line=1, **fields):
     return of(FAILED, KIND.REQUEST_ERROR, line, **{"topic": "t", "partition": 0, **fields})
 
 
@@ -260,7 +260,7 @@ def test_of_an_unclean_election_the_line_with_the_name_counts():
 # -- how it ended -------------------------------------------------------------------------------------------------------
 
 
-def short(line=2, **fields) -> LogEvent:
+def short(line=2, **fields):
     return event(KIND.REQUEST_ERROR, line, error="NOT_ENOUGH_REPLICAS", **{"topic": "t", "partition": 0, **fields})
 
 
