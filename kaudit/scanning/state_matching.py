@@ -255,13 +255,13 @@ def _pieces(held: _Held, first: int, end: int) -> list[SavedPiece]:
     expected = next_offset = held.spec.file.base_offset
     own = range(max(first - held.number, 0), min(end - held.number, len(held.ranges)))
     start, size = 0, 0
-    for number, entry in enumerate(held.ranges[: own.stop] if own else ()):
+    for number, entry in enumerate(held.ranges):
         size += entry.length
         if entry.last_batch is not None:
             next_offset = entry.last_batch.last_offset + 1
-        if number < own.start:
-            start, size, expected = entry.stop, 0, next_offset
-        elif size >= _PIECE_BYTES or number == own.stop - 1:
+        if number in own:
+            if size < _PIECE_BYTES and number != own[-1]:
+                continue
             found.append(SavedPiece(held.spec.segment, start, entry.stop, expected, next_offset, entry.joined))
-            start, size, expected = entry.stop, 0, next_offset
+        start, size, expected = entry.stop, 0, next_offset
     return found
