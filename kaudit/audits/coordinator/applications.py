@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import (
     ApplicationState,
     CommitDecision,
@@ -78,7 +79,7 @@ class Applications(Struct):
                 self.connect_groups.append(name.application)
         if value.partitions and any(written.topic == GROUPS for written in value.partitions):
             application.sends_offsets = True
-        committed = value.last_update_timestamp if value.status in _COMMITTED else -1
+        committed = value.last_update_timestamp if value.status in _COMMITTED else NO_TIMESTAMP
         application.members[name.ids] = MemberState(
             max(known.committed_ms, committed),
             max(known.started_ms, value.start_timestamp),

@@ -14,7 +14,7 @@ from kaudit.audits.coordinator.group_log import (
     TransactionEnd,
 )
 from kaudit.audits.coordinator.group_members import Group, GroupMembers
-from kaudit.model.batch_fields import NO_LEADER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
+from kaudit.model.batch_fields import NO_LEADER_EPOCH, NO_OFFSET, NO_PRODUCER_ID, NO_TIMESTAMP
 from kaudit.model.coordinator import Committed
 from kaudit.model.group_commits import (
     MOST_STEPS,
@@ -78,7 +78,7 @@ class CommitHistory(Struct):
 
     members: GroupMembers = field(default_factory=GroupMembers)
     missing: int = 0
-    last_missing: int = -1
+    last_missing: int = NO_OFFSET
     of_group: str | None = None
     keeps_commits: bool = False
     """All commits that took effect are kept in `taken`, and the group's changes, of `of_group` or of all, up to MOST_TAKEN of each."""

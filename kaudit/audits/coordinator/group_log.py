@@ -28,6 +28,8 @@ from kaudit.model.batch_fields import (
     CODEC_MASK,
     COMMIT_MARKER,
     CONTROL_FLAG,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
@@ -50,6 +52,7 @@ _MOST_KEYS = 1 << 16
 _MOST_TOPICS = 1 << 12
 _MOST_RECORDS = 1 << 16
 """Records decoded by column at once."""
+_NO_PRODUCER = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
 _NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """Commits name their topic's id since 4.1."""
 
@@ -73,7 +76,7 @@ class CommitRecord(Struct, frozen=True, gc=False):
     producer_epoch: int
     key: CommitKey
     committed: int | None
-    leader_epoch: int = -1
+    leader_epoch: int = NO_LEADER_EPOCH
     topic_id: str | None = None
 
 
@@ -195,7 +198,7 @@ class GroupLogReader(Struct, frozen=True):
             spans.timestamps.tolist(),
             batches["leader_epoch"][own].tolist(),
             np.where(in_transaction, batches["producer_id"][own], NO_PRODUCER_ID).tolist(),
-            np.where(in_transaction, batches["producer_epoch"][own], -1).tolist(),
+            np.where(in_transaction, batches["producer_epoch"][own], NO_PRODUCER_EPOCH).tolist(),
         )
         entries: list[GroupLogEntry | None] = list(map(CommitRecord, *places, keys, *values))
         control = (batches["attributes"] & CONTROL_FLAG != 0)[own]
@@ -212,7 +215,7 @@ class GroupLogReader(Struct, frozen=True):
     def _one_by_one(self, directory: PartitionDirectory, source: ByteSource, batches: Batches) -> Iterator[_Placed]:
         """Yield the entries of batches, of a damaged one those before the damage."""
         for number, row in enumerate(batches):
-            attributes, producer = int(row["attributes"]), (NO_PRODUCER_ID, -1)
+            attributes, producer = int(row["attributes"]), _NO_PRODUCER
             if attributes & CONTROL_FLAG:
                 yield from ((each.offset, each) for each in _markers(batches[number : number + 1]) if each is not None)
                 continue
@@ -255,7 +258,7 @@ _DECODERS = {GROUPS: "--offsets-decoder", SHARE_STATE: "--share-group-state-deco
 def _printed_entry(topic: str, row: DumpRecord) -> GroupLogEntry | None:
     timestamp, leader_epoch = NO_TIMESTAMP if row.timestamp is None else row.timestamp, row.leader_epoch or 0
     producer_id = NO_PRODUCER_ID if row.producer_id is None else row.producer_id
-    producer = producer_id, -1 if row.producer_epoch is None else row.producer_epoch
+    producer = producer_id, NO_PRODUCER_EPOCH if row.producer_epoch is None else row.producer_epoch
     if not is_data(row):
         is_end = row.end_marker is not None
         return TransactionEnd(row.offset, timestamp, *producer, row.end_marker == "COMMIT") if is_end else None
@@ -265,7 +268,7 @@ def _printed_entry(topic: str, row: DumpRecord) -> GroupLogEntry | None:
         return GroupRecord(*place, record)
     key, value = cast("dict[str, Any]", record.key), cast("dict[str, Any] | None", record.value)
     known = key["group"], key["topic"], key["partition"]
-    by = producer if row.is_transactional else (NO_PRODUCER_ID, -1)
+    by = producer if row.is_transactional else _NO_PRODUCER
     return CommitRecord(*place, *by, known, *((None,) if value is None else _content(value)))
 
 
@@ -355,7 +358,7 @@ def _read_topic_id(tagged: bytes) -> str | None:
 
 
 def _content(value: Mapping[str, Any]) -> tuple[int, int, str | None]:
-    return value["offset"], value.get("leaderEpoch", -1), _topic_id(value.get("topicId", _NO_TOPIC_ID))
+    return value["offset"], value.get("leaderEpoch", NO_LEADER_EPOCH), _topic_id(value.get("topicId", _NO_TOPIC_ID))
 
 
 def _topic_id(text: str | None) -> str | None:

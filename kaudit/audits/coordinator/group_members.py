@@ -6,6 +6,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from kaudit.audits.coordinator.group_log import GroupRecord
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.group_commits import Committer
 
 _MOST_MEMBERS = 100_000
@@ -33,7 +34,7 @@ class Group(Struct):
     seen: bool = False
     generation: int = -1
     changes: int = 0
-    changed_ms: int = -1
+    changed_ms: int = NO_TIMESTAMP
     had_members: bool = False
     members: dict[str, _Member] = field(default_factory=dict)
     owners: dict[_Place, str] = field(default_factory=dict)

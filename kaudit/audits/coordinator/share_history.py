@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 from msgspec import Struct, field
 
 from kaudit.audits.coordinator.group_log import GroupLogEntry, GroupRecord
+from kaudit.model.batch_fields import NO_OFFSET, NO_TIMESTAMP
 from kaudit.model.group_commits import DELIVERY_LIMIT, MOST_RANGES, SharedOffsets, SharePartition, StartJump
 
 _MOST_PARTITIONS = 100_000
@@ -28,16 +29,16 @@ class _Range(NamedTuple):
 class _Share(Struct):
     """One share-partition; `ranges` ascend, and hold what is not below `start` (-1: not initialized)."""
 
-    start: int = -1
+    start: int = NO_OFFSET
     state_epoch: int = -1
     ranges: list[_Range] = field(default_factory=list)
     archived: list[SharedOffsets] = field(default_factory=list)
     rejected: int = 0
     exhausted: int = 0
-    first_record: int = -1
-    last_record: int = -1
-    last_timestamp: int = -1
-    changed_ms: int = -1
+    first_record: int = NO_OFFSET
+    last_record: int = NO_OFFSET
+    last_timestamp: int = NO_TIMESTAMP
+    changed_ms: int = NO_TIMESTAMP
     jumps: list[StartJump] = field(default_factory=list)
     jump_count: int = 0
 
@@ -58,7 +59,7 @@ class ShareHistory(Struct):
         share = self._shares.get(place)
         if value is None:  # the group or the topic was deleted
             if share is not None:
-                share.start, share.ranges = -1, []
+                share.start, share.ranges = NO_OFFSET, []
             return
         if share is None:
             if len(self._shares) >= _MOST_PARTITIONS:
@@ -153,7 +154,7 @@ def _length(found: _Range, start: int, stop: int) -> int:
 def _overlaid(known: Iterable[_Range], written: Sequence[_Range]) -> Iterator[_Range]:
     """Yield ascending ranges: those of `written`, and what is left of `known` around them (PersisterStateBatchCombiner)."""
     gaps = list(_without(known, written))
-    end = -1
+    end = NO_OFFSET
     for each in sorted([*gaps, *written]):
         first = max(each.first, end + 1)  # of what overlaps in itself the first part counts
         if first <= each.last:

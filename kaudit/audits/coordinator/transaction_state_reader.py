@@ -14,6 +14,7 @@ from kaudit.deferred import Deferred
 from kaudit.errors import UnreadableInputError
 from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.log.records import read_records
+from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.coordinator import (
     CoordinatorEntry,
     CoordinatorView,
@@ -68,7 +69,7 @@ class CoordinatorReader:
         current: dict[str, CoordinatorEntry | None] = {}
         asked = applications.AskedProducers(wanted)
         tables = applications.Applications()
-        newest = -1
+        newest = NO_TIMESTAMP
         for directory in directories:
             self.history.enter(directory)
             self.expired.enter(directory.partition)
