@@ -161,7 +161,8 @@ class CommittedInputs(Struct):
         found = self._found
         for producer_id, pending in self._open.items():
             found.counts.open += 1
-            ranges = [_open_range(commit, before) for commit, before in pending.commits.values()]
+            ends = ((commit.key, before, commit.committed or 0) for commit, before in pending.commits.values())
+            ranges = [_range(key, _known(before, end), end) for key, before, end in ends]
             self._list(InputTransaction(producer_id, pending.epoch, pending.begun_ms, None, Outcome.OPEN, ranges))
         found.outside = list(self._outside())
         found.plain = list(islice(self._plain(), _MOST_LISTED))
@@ -434,8 +435,3 @@ def _range(key: CommitKey, first: int | None, end: int) -> InputRange:
 
 def _known(before: int | None, end: int) -> int | None:
     return before if before is not None and before <= end else None
-
-
-def _open_range(commit: CommitRecord, before: int | None) -> InputRange:
-    end = commit.committed or 0
-    return _range(commit.key, _known(before, end), end)

@@ -76,7 +76,7 @@ class TransactionSpans(Struct):
         elif self.has_all_commits:
             self._keep(spans, np.arange(len(is_abort)))
         else:
-            self._ended = [_only_aborts(rows) for rows in self._ended]
+            self._ended = [pick(rows, rows["type"] == ABORT_MARKER) for rows in self._ended]
             self._keep(spans, np.flatnonzero(is_abort))
 
     def continue_from(self, entries: Rows) -> None:
@@ -150,10 +150,6 @@ class TransactionSpans(Struct):
         """All markers kept, by offset; commits only if all of them were kept."""
         rows = np.concatenate(self._ended) if self._ended else np.empty(0, dtype=ENDED_TRANSACTION)
         return pick(rows, group(rows["marker_offset"].copy()).order)
-
-
-def _only_aborts(rows: Rows) -> Rows:
-    return pick(rows, rows["type"] == ABORT_MARKER)
 
 
 _Begun = dict[str, NDArray[np.int64]]
