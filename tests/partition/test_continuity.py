@@ -10,7 +10,7 @@ from kaudit.partition import continuity
 from kaudit.partition.audit import PartitionAudit
 from kaudit.partition.continuity import Continuity
 from kaudit.reading.chunk_rows import ChunkRows
-from kaudit.reading.rows import GAP
+from kaudit.reading.rows import GAP, LEADER_EPOCH_START
 from kaudit.source.layout import SegmentFile
 from tests.scanning.test_not_covered import NOTHING_WRONG, SEGMENTS
 
@@ -236,3 +236,164 @@ def test_damage_that_nothing_follows_costs_an_unknown_number_of_offsets():
     assert followed.damages == [PlacedDamage(torn, 1, 50, None, None)]
     followed.finish()
     assert (len(followed.damages), followed.missing, followed.is_whole_from(50)) == (1, [], False)
+
+
+Step = tuple[int, int, int]
+"""A range of batches with one leader epoch: that, and the first and last offset of the first batch."""
+
+
+def steps_of(steps):
+    rows = np.zeros(len(steps), dtype=LEADER_EPOCH_START)
+    for number, (epoch, base, last) in enumerate(steps):
+        rows[number] = tuple(
+            {
+                "leader_epoch": epoch,
+                "base_offset": base,
+                "last_offset": last,
+                "position": 10 * base,
+                "segment": number % 3,
+            }[name]
+            for name in rows.dtype.names or ()
+        )
+    return rows
+
+
+def in_a_row(*epochs: int) -> list[Step]:
+    """Ranges of several batches, the first with two offsets."""
+    return [(epoch, 10 * number, 10 * number + 1) for number, epoch in enumerate(epochs)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "odd"),
+    [
+        ([], []),
+        (in_a_row(0, 1, 5), []),
+        # below one before: that one is expected
+        (in_a_row(3, 1, 4), [(1, 3)]),
+        (in_a_row(3, 1, 2, 4), [(1, 3), (2, 3)]),
+        (in_a_row(3, 1), [(1, 3)]),
+        # above its neighbours
+        (in_a_row(1, 9, 1, 2), [(9, 1)]),
+        (in_a_row(1, 9, 2), [(9, 1)]),
+        (in_a_row(1, 9), []),
+        # the first has no neighbour before it
+        (in_a_row(9, 1, 2), [(1, 9), (2, 9)]),
+        # none
+        (in_a_row(-2), [(-2, -1)]),
+        (in_a_row(-2, 4), [(-2, 4)]),
+        (in_a_row(3, -2, 4), [(-2, 3)]),
+        # of a range of several batches and one batch between two of its epoch or a later, that one is odd
+        ([(1, 0, 1), (5, 10, 11), (2, 20, 29), (5, 30, 31)], [(2, 5)]),
+        ([(1, 0, 1), (5, 10, 11), (2, 20, 29), (6, 30, 31)], [(2, 5)]),
+        ([(1, 0, 1), (5, 10, 11), (2, 20, 29), (4, 30, 31)], [(5, 1)]),
+        # both are one batch, or both are several
+        ([(1, 0, 1), (5, 10, 19), (2, 20, 29), (5, 30, 31)], [(5, 1)]),
+        ([(1, 0, 1), (5, 10, 11), (2, 20, 21), (5, 30, 31)], [(5, 1)]),
+    ],
+)
+def test_leader_epochs_that_no_leader_wrote(steps, odd):
+    """Read as one chunk, and as chunks that each begin with the epoch the one before ended with."""
+    first_of: dict[int, tuple[int, int, int, int]] = {}
+    for number, (epoch, base, last) in enumerate(steps):
+        first_of.setdefault(epoch, (base, last, 10 * base, number % 3))
+    expected = [LeaderEpochRegression(epoch, wanted, *first_of[epoch]) for epoch, wanted in odd]
+    rows = steps_of(steps)
+    for cuts in ([], *([cut] for cut in range(1, len(steps)))):
+        followed = Continuity(THREE, None)
+        for part in np.split(rows, cuts):
+            followed.feed(ChunkRows(0, 0, 100, 100, leader_epochs=part))
+            # a chunk that has nothing but the last epoch of the one before it
+            followed.feed(ChunkRows(0, 0, 100, 100, leader_epochs=part[-1:]))
+        assert followed.epoch_regressions() == expected
+        assert followed.epoch_steps()["leader_epoch"].tolist() == [epoch for epoch, *_ in steps if epoch >= 0]
+        assert followed.leader_epoch_changed is (len(steps) > 1)
+
+
+def test_so_many_damages_are_listed_and_the_rest_counted(monkeypatch):
+    monkeypatch.setattr(continuity, "MAX_LISTED", 2)
+    followed = Continuity(THREE, None)
+    followed.feed(ChunkRows(0, 0, 100, 100, first_offset=0, first_position=0, last_offset=9))
+    torn = [damage(20 * number, 20 * number + 10) for number in range(4)]
+    followed.feed(ChunkRows(1, 0, 100, 100, damages=torn, expected_offsets=[None] * 4))
+    followed.finish()
+    assert (followed.damages, followed.unlisted) == ([PlacedDamage(each, 1, 10, None, None) for each in torn[:2]], 2)
+    assert (followed.unlisted_missing, followed.is_whole_from(99)) == ({}, False)
+
+
+def test_gaps_that_are_only_counted_are_counted_by_segment(monkeypatch):
+    monkeypatch.setattr(continuity, "MAX_LISTED", 0)
+    followed = Continuity(THREE, None)
+    followed.feed(ChunkRows(0, 0, 100, 100, first_offset=3, first_position=0, last_offset=49))
+    followed.feed(ChunkRows(1, 0, 100, 100, first_offset=52, first_position=0, last_offset=60))
+    followed.feed(ChunkRows(1, 100, 200, 200, first_offset=65, first_position=100, last_offset=79))
+    assert (followed.missing, followed.unlisted, followed.unlisted_missing) == ([], 3, {0: 3, 1: 2 + 4})
+
+
+def test_the_figures_of_chunks_are_added_up():
+    followed = Continuity(THREE, None)
+    figures: list[dict[str, Any]] = [
+        {"offsets_present": 40, "marker_offsets": 3, "cleaned_offsets": 2, "cleaned_to": 30},
+        {"offsets_present": 5, "marker_offsets": 1, "cleaned_offsets": 4, "cleaned_to": -1},
+    ]
+    for each in figures:
+        followed.feed(ChunkRows(0, 0, 100, 100, **each))
+    found = followed.offsets_present, followed.marker_offsets, followed.cleaned_offsets, followed.cleaned_to
+    assert found == (45, 4, 6, 30)
+    assert (followed.first_offset, followed.next_offset) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("start", "first", "expected"),
+    [
+        (0, 50, []),
+        # the segment's first offsets are expected, since it was read from its first byte on
+        (0, 53, [(50, 52, U, 7, 1)]),
+        # what lies before it in the segment could not be read either
+        (60, 53, []),
+    ],
+)
+def test_after_what_could_not_be_read_nothing_before_the_next_segment_is_missing(start, first, expected):
+    followed = Continuity(THREE, None)
+    followed.feed(ChunkRows(0, 0, 100, 100, first_offset=0, first_position=0, last_offset=9))
+    torn = damage(80, 100)
+    followed.feed(ChunkRows(0, 80, 100, 100, damages=[torn], expected_offsets=[None]))
+    followed.skip()
+    assert (followed.damages, followed.pending) == ([PlacedDamage(torn, 0, 10, None, None)], [])
+    assert (followed.first_offset, followed.next_offset) == (None, None)
+    followed.feed(ChunkRows(1, start, 100, 100, first_offset=first, first_position=start or 7, last_offset=60))
+    assert listed(followed) == expected
+    assert (followed.first_offset, followed.next_offset) == (first, 61)
+
+
+@pytest.mark.parametrize(
+    ("log", "log_start", "last", "missing"),
+    [
+        # a broker begins a segment at the log's end
+        (segments((0, 100), (50, 0)), None, 49, []),
+        (segments((0, 100), (50, 0)), None, 40, [(41, 49, S, 0, 1)]),
+        (segments((0, 100), (50, 1)), None, 40, []),
+        (
+            segments(
+                (50, 0),
+            ),
+            None,
+            None,
+            [],
+        ),
+        # a log of which nothing is left: from its start on
+        (segments((0, 0), (50, 0)), None, None, [(0, 49, S, 0, 1)]),
+        (segments((0, 0), (50, 0)), 30, None, [(30, 49, S, 0, 1)]),
+        (segments((0, 0), (50, 0)), 50, None, []),
+        (segments((20, 0), (50, 0)), 10, None, [(20, 49, S, 0, 1)]),
+    ],
+)
+def test_before_an_empty_last_segment_every_offset_was_written(log, log_start, last, missing):
+    followed = Continuity(log, log_start)
+    if last is not None:
+        followed.feed(ChunkRows(0, 0, 100, 100, first_offset=0, first_position=0, last_offset=last))
+    followed.finish()
+    assert listed(followed) == missing
+    skipped = Continuity(log, log_start)
+    skipped.skip()
+    skipped.finish()
+    assert listed(skipped) == []
