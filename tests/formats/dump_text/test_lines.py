@@ -2,6 +2,7 @@
 
 import pytest
 
+from kaudit.formats.dump_text.columns import parse_block
 from kaudit.formats.dump_text.layout import learn
 from kaudit.formats.dump_text.lines import DumpLines
 from kaudit.formats.dump_text.rows import DumpBatch, DumpCut, DumpNote, DumpRecord, DumpStart, NoteKind
@@ -228,3 +229,92 @@ def test_lines_left_out_are_records_whose_text_may_go_on():
         [("DumpBatch", 1, None), ("DumpRecord", 2, b"a"), ("DumpBatch", 3, None)],
         False,
     )
+
+
+def block_of(lines, numbers=None):
+    found = parse_block(
+        b"".join(line + b"\n" for line in lines), range(1, len(lines) + 1) if numbers is None else numbers
+    )
+    assert found is not None
+    return found
+
+
+GAPLESS = [batch_line(10 + number, 10 + number, 100 + 70 * number) for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "gapless"),
+    [
+        (GAPLESS, True),
+        (GAPLESS[:7] + GAPLESS[8:], False),
+        ([*GAPLESS[:10], batch_line(10 + 10, 10 + 9, 100 + 700), *GAPLESS[11:]], False),
+        ([batch_line(10 + number, 10 + number, 100 + 70 * number, 69 + number % 2) for number in range(20)], False),
+    ],
+)
+def test_whether_the_batches_of_a_block_lie_one_after_the_other(lines, gapless):
+    assert block_of(lines).is_gapless() is gapless
+
+
+def test_a_block_of_a_release_that_prints_no_sizes_shows_no_ends():
+    """0.11 prints neither the count nor the size of a batch."""
+    lines = [line.replace(b" size: 70", b"").replace(b" count: 1", b"") for line in GAPLESS]
+    block = block_of(lines)
+    assert not block.is_gapless()
+    assert block.place(0) == (10, 10, 100, None)
+    reader = state(last=9)
+    reader.skip(block)
+    assert (reader._last_offset, reader._end, reader._in_line, reader.swallowed) == (29, None, 0, False)
+
+
+def test_places_of_a_block():
+    block = block_of(GAPLESS)
+    assert [block.place(at) for at in (0, 1, 19, -1)] == [
+        (10, 10, 100, 70),
+        (11, 11, 170, 70),
+        (29, 29, 1430, 70),
+        (29, 29, 1430, 70),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("last", "end", "first_line", "passed_over", "lines", "swallowed"),
+    [
+        (None, None, 1, False, GAPLESS, False),
+        (None, None, 1, False, GAPLESS[:7] + GAPLESS[8:], False),
+        # after records that were passed over a block has to follow
+        (None, None, 2, False, GAPLESS, False),
+        (None, None, 2, False, GAPLESS[:7] + GAPLESS[8:], True),
+        (9, 100, 2, False, GAPLESS, False),
+        (9, 101, 2, False, GAPLESS, True),
+        (9, 101, 1, False, GAPLESS, False),
+        (9, 101, 1, True, GAPLESS, True),
+        (9, 100, 1, True, GAPLESS, False),
+        (10, 100, 2, False, GAPLESS, True),
+        (7, None, 2, False, GAPLESS, True),
+    ],
+)
+def test_blocks_that_were_read_elsewhere(last, end, first_line, passed_over, lines, swallowed):
+    reader = state(last, 5, end)
+    reader._passed_over, reader._in_line = passed_over, 3
+    block = block_of(lines, range(first_line, first_line + len(lines)))
+    reader.skip(block)
+    assert reader.swallowed is swallowed
+    assert (reader.number, reader.saw_batch, reader._record_offset, reader._passed_over) == (
+        first_line + len(lines) - 1,
+        True,
+        None,
+        False,
+    )
+    assert (reader._last_offset, reader._end) == (29, 1500)
+    assert reader._in_line == (3 + len(lines) if block.is_gapless() else 0)
+
+
+def test_a_copy_to_go_back_to_has_lines_of_its_own():
+    reader = DumpLines()
+    list(reader.feed([FIRST, record_line(0, b"a", 9), record_line(7)]))
+    reader.swallowed = True
+    before = reader.kept()
+    assert (reader.swallowed, before.number) == (False, 3)
+    held, doubtful = list(before._held_lines), list(before._doubtful)
+    list(reader.feed([b"more", b"and more"]))
+    assert (before._held_lines, before._doubtful, before.number) == (held, doubtful, 3)

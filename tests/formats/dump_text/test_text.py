@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kaudit.formats.dump_text import lines as dump_lines
 from kaudit.formats.dump_text import other_lines
 from kaudit.formats.dump_text import text as dump_text
+from kaudit.formats.dump_text.layout import learn
 from kaudit.formats.dump_text.partial_rows import looks_like_dump
 from kaudit.formats.dump_text.rows import (
     DumpAbortedTransaction,
@@ -418,3 +419,60 @@ def test_a_number_of_more_than_64_bits_behind_a_usual_line_is_no_row(number):
     text = "".join(map(line.format, ("None", "Some(5)", f"Some({number})", "Some(-1)")))
     rows = [row for row in read_dump([text.encode()]) if isinstance(row, DumpSnapshotEntry)]
     assert [row.line for row in rows] == [1, 2, 4]
+
+
+BATCH_LINE = (
+    b"baseOffset: %d lastOffset: %d count: 1 baseSequence: 0 lastSequence: 0 producerId: 4 producerEpoch: 0 position: %d CreateTime: 5 "
+    b"size: 70 magic: 2 compresscodec: none crc: 7 isvalid: true"
+)
+
+
+def row(offset, kind="record", last=None):
+    line = (
+        b"| offset: %d CreateTime: 5 keySize: -1 valueSize: 1 sequence: 0 headerKeys: [] payload: x" % offset
+        if kind == "record"
+        else BATCH_LINE % (offset, offset if last is None else last, 0)
+    )
+    layout = learn(line)
+    assert layout is not None
+    found = layout.read(line, 1)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rows", "stray"),
+    [
+        ([], False),
+        ([row(5)], False),
+        ([row(5), row(6)], False),
+        ([row(5), row(5)], True),
+        ([row(5), row(4)], True),
+        ([row(3, "batch", 5), row(5)], False),
+        ([row(3, "batch", 5), row(6)], True),
+        ([row(3, "batch", 5), row(4), row(4)], True),
+        ([row(3, "batch", 5), row(4), row(6, "batch"), row(6)], False),
+        ([row(3, "batch", 5), row(5), row(6, "batch"), row(5)], False),
+    ],
+)
+def test_records_whose_offsets_do_not_fit(rows, stray):
+    assert dump_text._any_stray(rows) is stray
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1 << 20])
+@pytest.mark.parametrize("content", [b"", b"a", b"a\n", b"a\nbb\nccc", b"\n\n", b"x" * 50 + b"\n" + b"y" * 9])
+def test_whole_lines(monkeypatch, size, content):
+    monkeypatch.setattr(dump_text, "_PIECE_BYTES", 8)
+    pieces = list(dump_text._whole_lines(content[at : at + size] for at in range(0, len(content), size)))
+    assert b"".join(pieces) == content + (b"\n" if content and not content.endswith(b"\n") else b"")
+    assert all(piece.endswith(b"\n") for piece in pieces)
+    # as much as is asked for, and as whole lines are longer
+    assert all(len(piece) >= 8 for piece in pieces[:-1])
+
+
+def test_a_line_that_is_too_long_comes_cut_off(monkeypatch):
+    monkeypatch.setattr(dump_text, "_PIECE_BYTES", 8)
+    monkeypatch.setattr(dump_text, "MAX_LINE_BYTES", 20)
+    for length in (19, 20, 24):
+        assert list(dump_text._whole_lines([b"x" * length + b"\n"])) == [b"x" * length + b"\n"]
+    assert list(dump_text._whole_lines([b"x" * 100 + b"\nend\n"])) == [b"x" * 24 + b"xxxx\n", b"end\n"]

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaudit.formats.byte_reader import Reader
 from kaudit.formats.errors import Reason, WireError
+from kaudit.formats.internal_topics import record_schemas
 from kaudit.formats.internal_topics.record_schemas import (
     CONTROL_TYPES,
     Field,
@@ -323,3 +325,90 @@ def test_fuzz_keyed(key, value, topic):
 def test_fuzz_framed(value, topic):
     _, error = outcome(parse_framed_record, topic, value)
     assert error is None or 0 <= error.position <= len(value)
+
+
+ONE = (Field("a", "int8"),)
+UUID = bytes(range(16))
+
+
+@pytest.mark.parametrize(
+    ("field", "plain", "flexible", "value"),
+    [
+        (Field("f", "bool"), b"\1", b"\1", True),
+        (Field("f", "bool"), b"\0", b"\0", False),
+        (Field("f", "int8"), b"\xff", b"\xff", -1),
+        (Field("f", "int16"), b"\x80\0", b"\x80\0", -32768),
+        (Field("f", "uint16"), b"\xff\xff", b"\xff\xff", 65535),
+        (Field("f", "int32"), b"\0\0\1\0", b"\0\0\1\0", 256),
+        (Field("f", "int64"), b"\xff" * 8, b"\xff" * 8, -1),
+        (Field("f", "float64"), struct.pack(">d", -1.5), struct.pack(">d", -1.5), -1.5),
+        (Field("f", "uuid"), UUID, UUID, "AAECAwQFBgcICQoLDA0ODw"),
+        (Field("f", "int8", names={1: "ONE"}), b"\1", b"\1", "ONE"),
+        (Field("f", "int8", names={1: "ONE"}), b"\2", b"\2", 2),
+        (Field("f", "string"), b"\0\2ab", b"\3ab", "ab"),
+        (Field("f", "string"), b"\0\0", b"\1", ""),
+        (Field("f", "string", nullable=True), b"\xff\xff", b"\0", None),
+        (Field("f", "bytes"), b"\0\0\0\2ab", b"\3ab", b"ab"),
+        (Field("f", "bytes"), b"\0\0\0\0", b"\1", b""),
+        (Field("f", "bytes", nullable=True), b"\xff\xff\xff\xff", b"\0", None),
+        (Field("f", "int8", array=True), b"\0\0\0\2\5\6", b"\3\5\6", [5, 6]),
+        (Field("f", "int8", array=True), b"\0\0\0\0", b"\1", []),
+        (Field("f", "int8", array=True, nullable=True), b"\xff\xff\xff\xff", b"\0", None),
+        (Field("f", "int8", array=True, nullable=True), b"\0\0\0\1\5", b"\2\5", [5]),
+        (Field("f", "", ONE), b"\5", b"\5\0", {"a": 5}),
+        (Field("f", "", ONE, array=True), b"\0\0\0\2\5\6", b"\3\5\0\6\0", [{"a": 5}, {"a": 6}]),
+        (Field("f", "", ONE, nullable=True), b"\1\5", b"\1\5\0", {"a": 5}),
+        (Field("f", "", ONE, nullable=True), b"\xff", b"\xff", None),
+        (Field("f", "", ONE, nullable=True, tag=0), None, b"\1\5\0", {"a": 5}),
+        (Field("f", "", ONE, nullable=True, tag=0), None, b"\0", None),
+    ],
+)
+def test_values_of_every_type(field, plain, flexible, value):
+    """org.apache.kafka.common.protocol.types.Type, KIP-482 and KIP-893, whose mark stands before a structure that may be null."""
+    for data, is_flexible in ((plain, False), (flexible, True)):
+        if data is None:
+            continue
+        reader = Reader(data + b"\xaa")
+        assert record_schemas._value(reader, field, 0, flexible=is_flexible) == value
+        assert reader.rest() == b"\xaa"
+        for cut in range(len(data)):
+            with pytest.raises(WireError):
+                record_schemas._value(Reader(data[:cut]), field, 0, flexible=is_flexible)
+
+
+@pytest.mark.parametrize(
+    ("field", "plain", "flexible"),
+    [
+        (Field("f", "string"), b"\xff\xff", b"\0"),
+        (Field("f", "bytes"), b"\xff\xff\xff\xff", b"\0"),
+        (Field("f", "bytes", nullable=True), b"\xff\xff\xff\xfe", None),
+        (Field("f", "int8", array=True), b"\xff\xff\xff\xff", b"\0"),
+        (Field("f", "string", array=True, nullable=True), b"\0\0\0\1\xff\xff", b"\2\0"),
+        (Field("f", "bytes", array=True, nullable=True), b"\0\0\0\1\xff\xff\xff\xff", b"\2\0"),
+        (Field("f", "int8", array=True), b"\0\0\0\3\5\6", b"\4\5\6"),
+        (Field("f", "string"), b"\0\1\xff", b"\2\xff"),
+    ],
+)
+def test_values_that_no_schema_allows(field, plain, flexible):
+    for data, is_flexible in ((plain, False), (flexible, True)):
+        if data is not None:
+            with pytest.raises(WireError):
+                record_schemas._value(Reader(data), field, 0, flexible=is_flexible)
+
+
+def test_tagged_fields_have_their_defaults_and_unknown_ones_stay():
+    fields = (Field("a", "int8"), Field("t", "int16", tag=3, default=7), Field("later", "int8", versions=range(2, 9)))
+
+    def read(data, version=1, *, flexible=True):
+        reader = Reader(data)
+        found = record_schemas._structure(reader, fields, version, flexible=flexible)
+        reader.expect_end()
+        return found
+
+    assert read(b"\5\0") == read(b"\5", flexible=False) == {"a": 5, "t": 7}
+    assert read(b"\5\6\0", 2) == {"a": 5, "t": 7, "later": 6}
+    assert read(b"\5\1\3\2\0\x09") == {"a": 5, "t": 9}
+    assert read(b"\5\2\3\2\0\x09\4\1x") == {"a": 5, "t": 9, "tagged4": b"x"}
+    for wrong in (b"\5\1\3\3\0\x09\0", b"\5\1\3\1\0"):
+        with pytest.raises(WireError):
+            read(wrong)
