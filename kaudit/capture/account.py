@@ -117,7 +117,8 @@ def parse_account(data: bytes, place: str) -> Account:
         raise OccupiedError(
             f"{place}/{CAPTURE_ACCOUNT} has the schema {account.schema!r}: this kaudit continues {SCHEMA}"
         )
-    for name in account.by_name():
-        if parse_partition_name(name) is None:
+    for name, each in account.by_name().items():
+        named = parse_partition_name(name)
+        if named is None or named.topic != each.topic:
             raise OccupiedError(f"{place}/{CAPTURE_ACCOUNT} names a partition {name!r}, which no topic can have")
     return account
