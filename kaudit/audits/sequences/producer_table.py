@@ -12,6 +12,7 @@ from kaudit.model.dtypes import default_rows, dtype_of, load, store
 from kaudit.model.leader_epochs import EpochEntry
 from kaudit.model.producer_state import NO_POSITION, NO_SEGMENT, OpenRun, ProducerAuditState, RetainedBatch
 from kaudit.model.schema import Bool, Int64
+from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.reading.rows import Rows, pick, put
 
 
@@ -27,7 +28,6 @@ ROW = dtype_of(*_COLUMNS)
 RETAINED_BATCH = dtype_of(RetainedBatch)
 _UNKNOWN = default_rows(*_COLUMNS)
 
-_HIGHEST_SEQUENCE = (1 << 31) - 1
 _SPARE_ROWS = 1 << 13
 """The most rows made ahead of need: 3 MB, which most partitions' few ids would leave untouched but zeroed."""
 
@@ -117,7 +117,7 @@ class ProducerTable:
         last = {
             "base_offset": first,
             "last_offset": before["last_offset"],
-            "first_sequence": (before["last_sequence"] - before["offset_delta"]) & _HIGHEST_SEQUENCE,
+            "first_sequence": (before["last_sequence"] - before["offset_delta"]) & MAX_SEQUENCE,
             "last_sequence": before["last_sequence"],
             "record_count": before["offset_delta"] + 1,
             "max_timestamp": before["timestamp"],
