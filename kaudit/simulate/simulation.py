@@ -98,15 +98,11 @@ class Observer:
             if leader is None:
                 continue
             for producer_id, entry in partition.logs[leader].memory.producers.states.items():
-                key = (partition.name, producer_id)
-                known = self._known.get(key)
-                if isinstance(known, RememberedProducer) and known.entry is entry:
-                    yield known
-                else:
-                    yield self._same(key, RememberedProducer(partition.name, producer_id, entry))
+                remembered = RememberedProducer(partition.name, producer_id, entry)
+                yield self._same((partition.name, producer_id), remembered)
 
     def _transactions(self) -> Iterator[Transaction]:
-        ids = {app.spec.config.transactional_id for app in self._applications.values()} - {None}
+        ids = {app.spec.config.transactional_id for app in self._applications.values()}
         for transactional_id in sorted(filter(None, ids)):
             transaction = self._cluster.transactions.coordinator.transaction(transactional_id)
             if transaction is not None:

@@ -7,10 +7,11 @@ from random import Random
 import pytest
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH
 from kaudit.simulate.producer.accumulator import RecordAccumulator
 from kaudit.simulate.producer.client_profile import client_for
 from kaudit.simulate.producer.config import ProducerConfig
-from kaudit.simulate.producer.recovery import MAX_EPOCH, BumpEpoch, FranzGo, Librdkafka, ResetProducerId
+from kaudit.simulate.producer.recovery import BumpEpoch, FranzGo, Librdkafka, ResetProducerId
 from kaudit.simulate.producer.transaction_manager import NO_PRODUCER, TransactionManager
 from kaudit.simulate.producer_batch import Payload, ProducerBatch
 

@@ -1,6 +1,7 @@
 """What an idempotent producer does when its sequences break: the decisions of two generations of the Java client, and others'."""
 
 from kaudit.broker.errors import KafkaError
+from kaudit.broker.producer_state.producer_append_info import MAX_EPOCH
 from kaudit.simulate.producer.client_switches import (
     BUMP_EPOCH,
     FRANZ_GO,
@@ -11,7 +12,6 @@ from kaudit.simulate.producer.client_switches import (
 from kaudit.simulate.producer.transaction_manager import TransactionManager
 from kaudit.simulate.producer_batch import ProducerBatch
 
-MAX_EPOCH = 2**15 - 1
 RETRIABLE = frozenset(
     {
         KafkaError.CORRUPT_MESSAGE,
