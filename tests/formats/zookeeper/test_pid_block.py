@@ -14,6 +14,7 @@ from kaudit.formats.zookeeper.pid_block import (
     parse_pid_block,
     parse_pid_block_lines,
 )
+from kaudit.formats.zookeeper.transaction_log import MAX_KEPT_VALUE
 
 
 def test_a_value_as_brokers_write_it():
@@ -190,4 +191,77 @@ def test_zkclis_stat_belongs_to_the_value_above_it():
     ],
 )
 def test_the_id_of_the_cluster_that_uses_the_ensemble(data, found):
+    assert parse_cluster_id(data) == found
+
+
+@pytest.mark.parametrize("name", ["block_start", "block_end"])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("9223372036854775807", 2**63 - 1),
+        ("9223372036854775808", None),
+        ("-9223372036854775808", -(2**63)),
+        ("-9223372036854775809", None),
+        ("+5", 5),
+        ("0" * 63 + "7", 7),
+        ("-" + "0" * 63 + "7", -7),
+        ("0" * 64 + "7", None),
+    ],
+)
+def test_ends_have_64_bits(name, text, value):
+    """Java's Long.parseLong, for a number too."""
+    fields = {"version": 1, "broker": 1, "block_start": "3", "block_end": "4"}
+    for written, oddities in ((text, 0), (int(text), 1)):
+        raw = json.dumps({**fields, name: written}).encode()
+        if value is None and (oddities == 0 or abs(int(text)) > 2**62):
+            with pytest.raises(WireError):
+                parse_pid_block(raw)
+        elif value is not None:
+            found = parse_pid_block(raw)
+            expected = {"block_start": 3, "block_end": 4, name: value}
+            assert (found.start, found.end, len(found.oddities)) == (
+                expected["block_start"],
+                expected["block_end"],
+                oddities,
+            )
+
+
+@pytest.mark.parametrize(
+    ("broker", "good"), [(-(2**31), True), (-(2**31) - 1, False), (2**31 - 1, True), (2**31, False)]
+)
+def test_brokers_have_32_bits(broker, good):
+    raw = json.dumps({"version": 1, "broker": broker, "block_start": "3", "block_end": "4"}).encode()
+    if good:
+        assert parse_pid_block(raw) == PidBlockValue(broker, 3, 4, 1)
+    else:
+        with pytest.raises(WireError, match="32-bit"):
+            parse_pid_block(raw)
+
+
+@pytest.mark.parametrize(("blanks", "good"), [(0, True), (1, False)])
+def test_the_longest_value(blanks, good):
+    raw = b'{"version":1,"broker":35,"block_start":"0","block_end":"999"}'
+    raw = raw.ljust(MAX_KEPT_VALUE + blanks)
+    if good:
+        assert parse_pid_block(raw).end == 999
+    else:
+        with pytest.raises(WireError, match=f"a value of more than {MAX_KEPT_VALUE} bytes"):
+            parse_pid_block(raw)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (None, None),
+        (b"", None),
+        (b"{", None),
+        (b"[" * 100_000, None),
+        (b"[]", None),
+        (b"{}", None),
+        (b'{"id":5}', None),
+        (b'{"id":""}', None),
+        (b'{"version":"1","id":"abc"}', "abc"),
+    ],
+)
+def test_the_id_of_a_cluster(data, found):
     assert parse_cluster_id(data) == found
