@@ -144,7 +144,7 @@ def _collected(head: Sequence[bytes]) -> re.Pattern[bytes] | None:
         return None
     prefix = learn_prefix([time + b"\0" for time in times], re.compile(b"\0"))
     expression = None if prefix is None else re.compile(b"^(?:" + prefix + b")", re.MULTILINE)
-    lines = [line for line in head if line and ENTRY_START.match(line)]
+    lines = [line for line in head if ENTRY_START.match(line)]
     matched = 0 if expression is None else sum(expression.match(line) is not None for line in lines)
     return expression if matched * 10 >= len(lines) * 9 else None
 

@@ -8,7 +8,7 @@ import pytest
 
 from kaudit.formats.application_log import pieces
 from kaudit.formats.application_log.errors import described_error, error_name
-from kaudit.formats.application_log.layouts import LineReader, entry_time, structured_entry
+from kaudit.formats.application_log.layouts import LineReader, Lines, entry_time, structured_entry
 from kaudit.formats.application_log.pieces import LogCounts
 from kaudit.formats.application_log.reader import read_events
 from kaudit.formats.application_log.timestamps import LogTime, parse_time
@@ -461,3 +461,54 @@ def test_numbers_are_seconds_or_parts_of_them_by_their_size(number, timestamp_ms
         parsed = structured_entry(json.dumps({"message": "m", "timestamp": value}).encode())
         assert parsed is not None
         assert parsed.time == expected, value
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "starts", "bare"),
+    [
+        (b"plain text", b"plain text", False, False),
+        (b"kafka-1  | plain text", b"plain text", True, True),
+        (b"[pod/kafka-0/kafka] plain text", b"plain text", True, True),
+        (b"<14>plain text", b"plain text", True, True),
+        (b"Nov 22 19:45:04 broker-1 kafka[4711]: plain text", b"plain text", True, True),
+        (b"2026-11-22T18:45:04Z stdout F plain text", b"plain text", True, True),
+        (b"kafka-1  | \tat x", b"\tat x", False, False),
+        (b"kafka-1  | INFO [x] y", b"INFO [x] y", True, True),
+        (b"kafka-1  | [2026-11-22 19:45:04,073] INFO x", b"[2026-11-22 19:45:04,073] INFO x", True, False),
+        (b"[2026-11-22 19:45:04,073] INFO x", b"[2026-11-22 19:45:04,073] INFO x", True, False),
+    ],
+)
+def test_what_a_collector_puts_before_a_line_begins_an_entry(line, text, starts, bare):
+    reader = LineReader()
+    found = reader.read([line])
+    assert (found.texts, found.numbers, found.heads, reader.bare) == ([text], [1], [0] * starts, {0} if bare else set())
+    again = reader.read([b"", line])
+    assert again.numbers[-1] == 3
+
+
+def test_lines_are_cut_and_followed_by_others():
+    lines = Lines([b"a", b"b", b"c", b"d"], [1, 2, 5, 6], [0, 2], {0: b"t0", 2: b"t2", 3: b"t3"})
+    for at in range(5):
+        before, after = lines.cut(at)
+        assert (before.texts, after.texts) == (lines.texts[:at], lines.texts[at:])
+        assert (before.numbers, after.numbers) == (lines.numbers[:at], lines.numbers[at:])
+        assert before.heads == [head for head in lines.heads if head < at]
+        assert after.heads == [head - at for head in lines.heads if head >= at]
+        assert before.followed_by(after) == lines
+        assert before.times == {index: time for index, time in lines.times.items() if index < at}
+
+
+def test_lines_of_entries_of_other_programs():
+    other, own = "2026-11-22 19:46:00,000 INFO x", "2026-11-22 19:46:00,000 INFO kafka.x"
+    log = [own, other, "\tat a", "\tat b", own, "\tat c", other, "", other, "\tat d"]
+    counts = LogCounts()
+    assert list(read_events(["".join(f"{line}\n" for line in log).encode()], "server", path="x", counts=counts)) == []
+    assert (counts.lines, counts.entries, counts.other_entries, counts.unknown_lines) == (len(log), 5, 3, 0)
+    assert counts.other_lines == 3 + 2 + 2
+
+
+@pytest.mark.parametrize("offset_ms", [0, 14 * HOUR_MS, 14 * HOUR_MS + 15 * 60_000])
+def test_a_time_with_a_collectors_has_a_zone(offset_ms):
+    found = entry_time(HEAD.encode(), LogTime(UTC_MS + HOUR_MS - offset_ms, True), None)
+    assert found is not None
+    assert found.zone_known

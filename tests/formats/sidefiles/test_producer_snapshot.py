@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaudit.formats.errors import Reason, WireError
-from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot
+from kaudit.formats.sidefiles.producer_snapshot import parse_producer_snapshot, producer_snapshot
 from kaudit.model.side_files import SnapshotEntry
 from tests.formats.archives import files
 from tests.formats.fuzz import damaged, outcome, quick
@@ -121,3 +121,9 @@ def test_fuzz(data):
     snapshot, error = outcome(parse_producer_snapshot, data)
     assert error is None or 0 <= error.position <= len(data)
     assert snapshot is None or len(list(snapshot.entries())) == (len(data) - 10) // 46
+
+
+@given(st.lists(entries, max_size=5))
+@quick
+def test_what_is_written_are_the_bytes_of_the_format(rows):
+    assert producer_snapshot(rows) == encode(rows)

@@ -140,3 +140,22 @@ def packed(data):
 def test_damaged_manifests_are_refused(data, detail):
     with pytest.raises(WireError, match=detail):
         parse_segment_manifest(data)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "file", "transformed", "last", "plain"),
+    [
+        (100, 250, 100, 50, True),
+        (100, 60, 7, 60, True),  # of one chunk only the last size counts
+        (100, 100, 7, 100, True),
+        (100, 60, 100, 59, False),
+        (100, 101, 7, 94, False),  # as long as the segment, and not the segment
+        (100, 150, 90, 60, False),
+        (100, 150, 100, 51, False),
+        (100, 0, 100, 50, True),
+    ],
+)
+def test_when_an_object_is_the_segment_itself(chunk, file, transformed, last, plain):
+    index = {"type": "fixed", "originalChunkSize": chunk, "originalFileSize": file, "transformedChunkSize": transformed, "finalTransformedChunkSize": last}  # fmt: skip
+    assert parse_segment_manifest(manifest(index)).is_plain is plain
+    assert not parse_segment_manifest(manifest(index, compression=True)).is_plain

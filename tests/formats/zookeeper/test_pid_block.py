@@ -22,6 +22,18 @@ def test_a_value_as_brokers_write_it():
     assert parse_pid_block(raw) == PidBlockValue(35, 0, 999, 1)
 
 
+def test_what_is_odd_is_said():
+    def oddities(**fields):
+        return parse_pid_block(
+            json.dumps({"broker": 9, "block_start": "3", "block_end": "4", **fields}).encode()
+        ).oddities
+
+    assert oddities(version=1) == ()
+    assert oddities(version=2) == ("the value has version 2, brokers write 1",)
+    assert oddities() == oddities(version="1") == oddities(version=True) == ("the value has no integer field version",)
+    assert oddities(version=1, block_end=4) == ("block_end is a number, brokers read and write a string",)
+
+
 @pytest.mark.parametrize(
     ("raw", "oddities"),
     [
