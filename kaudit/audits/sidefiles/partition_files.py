@@ -12,7 +12,7 @@ from msgspec import Struct
 from kaudit.audits.sidefiles.index_audit import compare_indexes
 from kaudit.audits.sidefiles.leader_epoch_audit import compare_leader_epochs
 from kaudit.audits.sidefiles.log_facts import LogFacts, SideFileReader, broken_off_at
-from kaudit.formats.errors import WireError
+from kaudit.formats.errors import Damage, WireError
 from kaudit.formats.sidefiles.checkpoints import LeaderEpochCheckpoint
 from kaudit.formats.sidefiles.indexes import AbortedTxn, TransactionIndex, parse_transaction_index
 from kaudit.formats.sidefiles.producer_snapshot import validate_producer_snapshot
@@ -228,13 +228,13 @@ def _parsed(kind: FileKind, file: SegmentFile, reader: SideFileReader) -> tuple[
     data = reader.read(file)
     if data is None:
         return None, ()
+    damages: Sequence[Damage | WireError]
     try:
         parsed = kind.parse(data)
+        damages = getattr(parsed, "damage", ())
     except WireError as error:
-        return None, [
-            UnparsableSideFile(kind.name, file.name, error.position, len(data), error.reason.value, error.detail)
-        ]
-    for damage in getattr(parsed, "damage", ()):
+        damages = (error,)
+    for damage in damages:
         return None, [
             UnparsableSideFile(kind.name, file.name, damage.position, len(data), damage.reason.value, damage.detail)
         ]
