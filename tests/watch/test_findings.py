@@ -49,7 +49,7 @@ def test_a_finding_is_reported_once_and_counted_if_new():
     memory = Memory()
     first, second = finding("a", 5, 9), finding("b", 7, severity=Severity.NOTE, partition=1)
     known = finding("c", None, status=Status.KNOWN)
-    places = {("/l", "t", 0): "/l/t-0"}
+    places: dict[tuple[object, ...], str] = {("/l", "t", 0): "/l/t-0"}
     assert memory.take([first, second, known, first], places) == [first, second, known]
     assert memory.take([second, first], places) == []
     assert memory.findings == {
