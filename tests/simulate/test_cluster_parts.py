@@ -105,6 +105,19 @@ def test_a_log_is_what_was_appended_and_not_cut_off_since(made, end, segment_byt
     assert log.epochs == again.epochs
 
 
+@pytest.mark.parametrize(("log_start", "found"), [(0, [2, 4, 6]), (2, [4, 6]), (3, [4, 6])])
+def test_a_log_that_is_loaded_has_snapshots_where_segments_begin_and_at_its_end(log_start, found):
+    """ProducerStateManager.removeStraySnapshots, and UnifiedLog.rebuildProducerState, which takes one at the end."""
+    log = log_of([(1, 0)] * 6, 20)
+    log.high_watermark = log.log_end
+    log.snapshots[5] = log.snapshots[4]
+    log.delete_records(log_start, 0)
+    log.stop_cleanly()
+    log.start(0, clean=True, without_snapshots=False)
+    assert (log.segments, sorted(log.snapshots)) == ([0, 2, 4], found)
+    assert [entry.last_offset for entry in log.snapshots[6]] == [5]
+
+
 # -- ReplicatedPartition: Partition, DelayedProduce, AbstractFetcherThread ----------------------------------------------
 
 

@@ -88,7 +88,7 @@ def _indexed(base: int, batches: list[StoredBatch]) -> tuple[bytes, bytes, bytes
 
 _TOPIC_IDS_SINCE = (2, 8)
 _EPOCH_IN_SHUTDOWN_FILE_SINCE = (3, 7)
-_LOG_DIRECTORY_IDS_SINCE = (3, 7)
+_LOG_DIRECTORY_IDS_SINCE = (3, 7, 0)
 
 
 def write_log_directory(
