@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kaudit.audits.producer_ids import block_sources
-from kaudit.audits.producer_ids.block_sources import read_zookeeper
+from kaudit.audits.producer_ids.block_sources import MetadataLog, read_zookeeper
 from kaudit.formats.errors import Damage, Reason
 from kaudit.formats.zookeeper.transaction_log import ZnodeChange, ZnodeEvent
 from kaudit.source.zookeeper import FileDamage, Sighting, ZnodeEvidence, ZooKeeperFiles
@@ -94,3 +94,19 @@ def test_what_could_not_be_read_of_the_files(evidence):
             (str(unknown[1]), "a compressed snapshot, not read", False),
         ]
     ]
+
+
+def test_what_is_seen_of_a_metadata_log():
+    """Its first and last offset, and its newest time; a batch without a time has none."""
+    log = MetadataLog()
+    assert (log.extent, log.newest_ms) == (None, None)
+    for timestamp, first, last, extent, newest in (
+        (-1, 3, 4, (3, 4), None),
+        (0, 5, 6, (3, 6), 0),
+        (20, 7, 7, (3, 7), 20),
+        (10, 8, 9, (3, 9), 20),
+        (-1, 10, 10, (3, 10), 20),
+        (21, 11, 12, (3, 12), 21),
+    ):
+        log.see(timestamp, first, last)
+        assert (log.extent, log.newest_ms) == (extent, newest)

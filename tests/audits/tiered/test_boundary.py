@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -191,3 +192,31 @@ def test_a_shorter_copy_that_finishes_later_hides_the_longer_one():
     assert [(part, each.end_offset) for part, each in looked_up(log, local)] == [((0, 20), 20)]
     (hole,) = [each for each in findings_of(log, [local], complete=True) if isinstance(each, RemoteHole)]
     assert (hole.first_offset, hole.last_offset, hole.cause.name) == (21, 40, "REPLACED")
+
+
+ROWS = [EpochEntry(2, 10), EpochEntry(4, 30), EpochEntry(5, 50)]
+LAST_OFFSET = (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("lineage", "epoch", "offsets"),
+    [
+        # those of the first epoch begin at 0, those of the last never end
+        (ROWS, 2, (0, 29)),
+        (ROWS, 4, (30, 49)),
+        (ROWS, 5, (50, LAST_OFFSET)),
+        (ROWS[:1], 2, (0, LAST_OFFSET)),
+        # before the first known one any older epoch may have them; newer ones, and such as were passed over, have none
+        (ROWS, 1, (0, 9)),
+        (ROWS, 0, (0, 9)),
+        (ROWS, 3, (0, -1)),
+        (ROWS, 6, (0, -1)),
+        # without a lineage all may have all
+        ([], 0, (0, LAST_OFFSET)),
+    ],
+)
+def test_the_offsets_of_a_leader_epoch(lineage, epoch, offsets):
+    local = LocalLog("b1", None, 0, 0, 60, lineage)
+    assert local.range_of(epoch) == offsets
+    assert local.newest_epoch == max((row.epoch for row in lineage), default=-1)
+    assert local.epoch_ranges.keys() == {row.epoch for row in lineage}
