@@ -470,6 +470,20 @@ def test_whole_lines(monkeypatch, size, content):
     assert all(len(piece) >= 8 for piece in pieces[:-1])
 
 
+@pytest.mark.parametrize("size", [1, 4, 8])
+def test_lines_come_together_until_they_are_as_many_bytes_as_a_piece(monkeypatch, size):
+    monkeypatch.setattr(dump_text, "_PIECE_BYTES", 8)
+    content = b"abc\n" * 5
+    pieces = [content[at : at + size] for at in range(0, len(content), size)]
+    assert list(dump_text._whole_lines(pieces)) == [b"abc\nabc\n", b"abc\nabc\n", b"abc\n"]
+
+
+@pytest.mark.parametrize("text", [b"no row at all\n", BATCH_LINE % (1, 1, 0) + b"\n", b"| offset: 1 and text\n", b""])
+def test_texts_without_records_have_none_to_take_at_once(text):
+    assert dump_text.take_records(text, 1) is None
+    assert dump_text._without_data_records(text, 3) == (text, range(3, 3 + text.count(b"\n")))
+
+
 def test_a_line_that_is_too_long_comes_cut_off(monkeypatch):
     monkeypatch.setattr(dump_text, "_PIECE_BYTES", 8)
     monkeypatch.setattr(dump_text, "MAX_LINE_BYTES", 20)

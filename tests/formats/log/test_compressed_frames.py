@@ -222,3 +222,33 @@ def test_a_window_of_128_mib_is_the_largest():
         with pytest.raises(WireError) as caught:
             zstd(made[1], limit)
         assert caught.value.reason is Reason.DECOMPRESSION
+
+
+XERIAL = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "position"),
+    [
+        (b"", 0),
+        (XERIAL + struct.pack(">i", 0), 20),
+        (XERIAL[:15], 15),
+        (XERIAL + b"\0\0\0", 16),
+        (XERIAL + struct.pack(">i", 5) + b"abcd", 16),
+    ],
+)
+def test_frames_of_snappy_that_are_empty_or_cut_off(data, position):
+    """snappy-java's SnappyInputStream: a header of 16 bytes, then blocks, each after its size."""
+    with pytest.raises(WireError) as caught:
+        decompress(Codec.SNAPPY, 2, data, LIMIT)
+    assert (caught.value.reason, caught.value.position) == (Reason.TRUNCATED, position)
+
+
+def test_frames_of_snappy_one_after_another_repeat_the_header():
+    one, two = (encoders.COMPRESS[Codec.SNAPPY](content) for content in (TEXT, b"end"))
+    assert decompress(Codec.SNAPPY, 2, one + two, LIMIT) == TEXT + b"end"
+    assert decompress(Codec.SNAPPY, 2, one + two, len(TEXT) + 3) == TEXT + b"end"
+    for limit in (len(TEXT) + 2, len(TEXT), 0):
+        with pytest.raises(LimitExceededError):
+            decompress(Codec.SNAPPY, 2, one + two, limit)
+    assert decompress(Codec.SNAPPY, 2, XERIAL, LIMIT) == b""
