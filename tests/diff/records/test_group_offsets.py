@@ -32,13 +32,27 @@ def mirrored(chance: random.Random) -> list[int]:
     sent = [offset for offset in range(chance.randint(1, 24)) if chance.random() > 0.1] or [0]
     copied, at = [], 0
     restarts = sorted(chance.randint(1, len(sent)) for _ in range(chance.randint(0, 3)))
-    for end in [*restarts, len(sent)]:
+    # the last time it may have ended before it was where it had been
+    for end in [*restarts, chance.choice((len(sent), max(len(sent) - 1, 1)))]:
         copied += sent[at:end]
         at = max(end - chance.randint(0, 8), 0)
     return copied
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize(
+    ("committed", "offsets"), [(0, [0, 0]), (4, [4, 2]), (5, [5, 2]), (6, [5, 3]), (7, [6, 3]), (8, [6, 4])]
+)
+def test_each_partition_of_the_copy_is_gone_on_with_by_itself(tmp_path: Path, committed: int, offsets: list[int]):
+    """The copy has even offsets in one partition, 4 and 6 twice, and odd ones in another."""
+    log(tmp_path / "source", "t-0", batches_of([rec(number) for number in range(8)]))
+    for number, part in enumerate(((0, 2, 4, 6, 4, 6), (1, 3, 5, 7))):
+        log(tmp_path / "target", f"t-{number}", batches_of([rec(offset) for offset in part]))
+    with compared(tmp_path) as result:
+        found = [*translated(result.ledgers, [GroupOffset("g", "t", 0, committed)])]
+    assert found == [GroupOffset("g", "t", number, offset) for number, offset in enumerate(offsets)]
+
+
+@pytest.mark.parametrize("seed", range(24))
 def test_a_group_goes_on_where_it_has_read_all_before(tmp_path: Path, seed: int):
     chance = random.Random(seed)
     copied = mirrored(chance)

@@ -4,6 +4,8 @@ import pytest
 
 from kaudit.diff.records import bucket
 from kaudit.diff.records import ledger as builder
+from kaudit.diff.records.result import _not_compared
+from kaudit.model.ledger import SideCounts, TopicLedger
 from tests.engines.test_record_ledger import batches_of, compared, ledger_of, log, rec
 
 
@@ -54,3 +56,21 @@ def test_nothing_is_said_of_counting_where_all_were_compared(tmp_path):
         log(tmp_path / side, "t-0", batches_of([rec(1)] * 5))
     with compared(tmp_path) as result:
         assert result.scan.not_audited == []
+
+
+def test_records_that_lie_too_far_are_named_by_side():
+    own, none = SideCounts(too_far=1), SideCounts()
+    for counts, names in (
+        ((own, none), ["t"]),
+        ((none, own), ["m.t"]),
+        ((own, SideCounts(too_far=2)), ["t", "m.t"]),
+        ((none, none), []),
+    ):
+        found = _not_compared([TopicLedger("t", "m.t", "key", False, *counts)], {})
+        assert [(each.path, each.unreadable) for each in found] == [(name, False) for name in names]
+        numbers = ["1 record", "2 records"][: len(names)]
+        assert [each.reason for each in found] == [f"{number} at offsets that no log can reach" for number in numbers]
+    assert [(each.path, each.reason) for each in _not_compared([], {"a": "why", "b": "why not"})] == [
+        ("a", "why"),
+        ("b", "why not"),
+    ]
