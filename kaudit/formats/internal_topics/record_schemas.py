@@ -376,7 +376,7 @@ def _with_protocol(member: Fields) -> Fields:
 
 def _of_protocol(number: int, data: object) -> object:
     """Later versions have more fields at the end: a reader of the protocol takes what it knows (ConsumerProtocol)."""
-    if not isinstance(data, bytes) or not data:
+    if not isinstance(data, bytes):
         return data
     schema = schemas()[PROTOCOL, number]
     reader = Reader(data)

@@ -157,7 +157,7 @@ class _Rewriting:
     def _bytes(self, field: str, data: bytes) -> bytes:
         """Return bytes with the changes; those of the consumer protocol are read by its own fields, what they do not explain is bytes."""
         number = _OF_PROTOCOL.get(field)
-        if number is not None and data:
+        if number is not None:
             schema, reader = schema_of(PROTOCOL, number), Reader(data)
             try:
                 version = min(reader.int16("version"), schema.versions.stop - 1)

@@ -144,13 +144,12 @@ def encoding_of(head: bytes) -> tuple[str, int]:
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return encoding, len(mark)
-    half = len(head) // 2
-    if half and b"\0" in head:
-        even, odd = head[0::2].count(0), head[1::2].count(0)
-        if odd > half * 3 // 4 > even * 4:
-            return "utf-16-le", 0
-        if even > half * 3 // 4 > odd * 4:
-            return "utf-16-be", 0
+    most = len(head) // 2 * 3 // 4
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if odd > most > even * 4:
+        return "utf-16-le", 0
+    if even > most > odd * 4:
+        return "utf-16-be", 0
     return "utf-8", 0
 
 

@@ -412,3 +412,32 @@ def test_tagged_fields_have_their_defaults_and_unknown_ones_stay():
     for wrong in (b"\5\1\3\3\0\x09\0", b"\5\1\3\1\0"):
         with pytest.raises(WireError):
             read(wrong)
+
+
+SUBSCRIPTION = b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\2ud"
+"""Topics and user data: version 0 of ConsumerProtocolSubscription."""
+OWNED = b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\2" + b"\0\0\0\3\0\0\0\4"
+BASE = {"topics": ["t"], "userData": b"ud"}
+WITH_OWNED = BASE | {"ownedPartitions": [{"topic": "t", "partitions": [3, 4]}]}
+WITH_ALL = WITH_OWNED | {"generationId": 5, "rackId": "r"}
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"\0\0" + SUBSCRIPTION, BASE),
+        (b"\0\1" + SUBSCRIPTION + OWNED, WITH_OWNED),
+        (b"\0\2" + SUBSCRIPTION + OWNED + b"\0\0\0\5", WITH_OWNED | {"generationId": 5}),
+        (b"\0\3" + SUBSCRIPTION + OWNED + b"\0\0\0\5" + b"\0\1r", WITH_ALL),
+        # later versions have more at the end
+        (b"\0\4" + SUBSCRIPTION + OWNED + b"\0\0\0\5" + b"\0\1r" + b"more", WITH_ALL),
+        (b"\x7f\xff" + SUBSCRIPTION + OWNED + b"\0\0\0\5" + b"\0\1r", WITH_ALL),
+        (b"\0\0" + SUBSCRIPTION + b"more", BASE),
+    ],
+)
+def test_subscriptions_of_every_version(data, expected):
+    """ConsumerProtocol: a reader takes what it knows of a later version; what does not decode stays bytes."""
+    assert record_schemas._of_protocol(0, data) == expected
+    for cut in range(len(b"\0\0" + SUBSCRIPTION)):
+        assert record_schemas._of_protocol(0, data[:cut]) == data[:cut]
+    assert record_schemas._of_protocol(0, None) is None
