@@ -3,9 +3,9 @@
 import ctypes
 import sys
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_LARGEST = 32 << 20
-"""The most glibc takes."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_LARGEST = 8 << 20
+"""A column of a chunk is shorter. Longer arrays that grow would leave what they were before in the heap."""
 _NEVER = 1 << 30
 
 
@@ -21,3 +21,4 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST)
         mallopt(_M_TRIM_THRESHOLD, _NEVER)
+        mallopt(_M_ARENA_MAX, 1)  # rows are received in threads, and used in another

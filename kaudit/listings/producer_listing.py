@@ -4,7 +4,7 @@ A million ids stay columns; the objects of an id are made when it is shown. A sh
 all rows and findings of each id.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -28,7 +28,7 @@ from kaudit.listings.statistics import Creator, IdFigures, block_summary, creato
 from kaudit.model.coordinator import ExpiredTransactionalId
 from kaudit.model.producer_ids import BlockEntry, EntryKind
 from kaudit.model.producer_listing import GrantedBlock, Producer, ProducersResult
-from kaudit.model.result import ScanResult
+from kaudit.model.result import Changed, ScanResult
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.options import ScanOptions
 from kaudit.scanning.versions import newest_profile
@@ -123,10 +123,10 @@ class Listing(Struct, frozen=True):
         first = ids.joined.first_timestamp[chosen.numbers]
         return first[first >= 0]
 
-    def producers(self, ids: Ids, numbers: Iterable[int]) -> Iterator[Producer]:
-        """Make the objects of ids by their numbers among those joined."""
+    def producers(self, ids: Ids, numbers: NDArray[np.int64]) -> Changed:
+        """Return the objects of ids by their numbers among those joined, made whenever they are read."""
         coverages = [Coverage(steps) for steps in self.blocks]
-        return (self._producer(ids, number, coverages) for number in numbers)
+        return Changed(numbers, lambda number: self._producer(ids, int(number), coverages))
 
     def _producer(self, ids: Ids, number: int, coverages: Sequence[Coverage]) -> Producer:
         joined = ids.joined
@@ -178,7 +178,7 @@ def list_producers(audit: Audit, kept: Sequence[ActivityRows], query: Query) -> 
     first_seen = figures.steps.counts(listing.first_seen(ids, chosen)) if figures.steps else np.empty(0, dtype=np.int64)
     listed = chosen.numbers[:0] if query.summary_only else chosen.numbers[: query.limit]
     kinds = top_creators(creators(joined, chosen.numbers, names))
-    return producers_result(audit, scan, figures, first_seen, kinds, query, _Listed(listing, ids, listed))
+    return producers_result(audit, scan, figures, first_seen, kinds, query, listing.producers(ids, listed))
 
 
 def producers_result(  # noqa: PLR0913, PLR0917 - the parts of the result
@@ -188,7 +188,7 @@ def producers_result(  # noqa: PLR0913, PLR0917 - the parts of the result
     first_seen: NDArray[np.int64],
     kinds: Sequence[Creator],
     query: Query,
-    listed: "_Listed | Sequence[Producer]",
+    listed: Changed | Sequence[Producer],
     omitted: int = 0,
 ) -> ProducersResult:
     """Put the result together; `omitted` ids were chosen and are only counted."""
@@ -222,20 +222,6 @@ def _expired(audit: Audit) -> list[ExpiredTransactionalId]:
         for entry in audit.expired.newest()
         if not wanted or entry.producer_id in wanted or entry.next_producer_id in wanted
     ]
-
-
-class _Listed(Struct, frozen=True):
-    """Producers made while iterating, any number of times."""
-
-    listing: Listing
-    ids: Ids
-    numbers: NDArray[np.int64]
-
-    def __iter__(self) -> Iterator[Producer]:
-        return self.listing.producers(self.ids, self.numbers.tolist())
-
-    def __len__(self) -> int:
-        return len(self.numbers)
 
 
 def _is_grant(entry: BlockEntry) -> bool:

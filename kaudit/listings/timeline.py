@@ -4,11 +4,12 @@ The missing offsets that a producer's timeline lists; the producer's own rows bo
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, chain, pairwise, starmap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -19,8 +20,9 @@ from kaudit.audits.log_events.timeline_entries import MAX_SHARED, TimelineEvents
 from kaudit.listings.merged_runs import merged_runs
 from kaudit.model.batch_fields import ABORT_MARKER, COMMIT_MARKER, NO_TIMESTAMP, UNREPORTED_CONTROL
 from kaudit.model.columns import Columns, joined
-from kaudit.model.damage import MissingCause, MissingOffsets
+from kaudit.model.damage import MissingCause
 from kaudit.model.finding import Finding
+from kaudit.model.grouping import grouped
 from kaudit.model.result import TimelineResult
 from kaudit.model.timeline import (
     AT_ONCE,
@@ -104,9 +106,7 @@ class MissingEntries:
         directory = partition.directory
         start = directory.segments[0].base_offset if directory.segments else 0
         self._start = max(start, directory.log_start_offset or 0)
-        by_cause: dict[MissingCause, list[MissingOffsets]] = {}
-        for gap in sorted(partition.missing, key=_FIRST_OFFSET):
-            by_cause.setdefault(gap.cause, []).append(gap)
+        by_cause = grouped((gap.cause, gap) for gap in sorted(partition.missing, key=_FIRST_OFFSET))
         self._by_cause = [(gaps, [0, *accumulate(gap.count for gap in gaps)]) for gaps in by_cause.values()]
         self._begins = np.array(sorted(gap.first_offset for gap in partition.missing), dtype=np.int64)
 
@@ -161,28 +161,18 @@ def build_timelines(audit: Audit, kept: Sequence[KeptRows]) -> TimelineResult:
             bare = replace(
                 partition, observations=(), suspects=(), shared=(), damages=()
             )  # findings have been made of these
-            parts.append(_Part(bare, rows, own, events, names))
+            parts.append(partial(partition_histories, bare, rows, own, events, names))
     return TimelineResult(scan, _Made(parts))
-
-
-class _Part(NamedTuple):
-    """The arguments of `partition_histories` for a partition replica."""
-
-    partition: PartitionAudit
-    rows: KeptRows
-    findings: Sequence[Finding]
-    events: TimelineEvents | None
-    names: Mapping[int, str]
 
 
 class _Made:
     """The histories of all partitions, made whenever they are read: those of many ids would not fit into memory."""
 
-    def __init__(self, parts: Sequence[_Part]) -> None:
+    def __init__(self, parts: Sequence[Callable[[], Iterator[Histories]]]) -> None:
         self._parts = parts
 
     def __iter__(self) -> Iterator[Histories]:
-        return chain.from_iterable(starmap(partition_histories, self._parts))
+        return chain.from_iterable(part() for part in self._parts)
 
 
 def with_names(audit: Audit, made: Sequence[Histories]) -> list[Histories]:
@@ -203,10 +193,7 @@ def _of(names: Mapping[int, str], producer_ids: NDArray[np.int64]) -> dict[int, 
 
 def by_replica(findings: Sequence[Finding]) -> dict[tuple[object, ...], list[Finding]]:
     """Group findings by (topic, partition, replica)."""
-    grouped: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in findings:
-        grouped.setdefault((finding.topic, finding.partition, finding.replica), []).append(finding)
-    return grouped
+    return grouped(((finding.topic, finding.partition, finding.replica), finding) for finding in findings)
 
 
 def partition_histories(
@@ -221,12 +208,18 @@ def partition_histories(
         return
     runs, markers = in_order(rows)
     ids = producer_ids_of(rows)
-    grouped = _Grouped.by(ids, runs), _Grouped.by(ids, markers)
+    parts = _Grouped.by(ids, runs), _Grouped.by(ids, markers)
     opened = {entry.producer_id: entry.first_offset for entry in reversed(partition.opened)}
-    beside = _Beside(MissingEntries(partition), _by_producer(findings), events, names, shared=len(ids) <= MAX_SHARED)
-    chunk = (grouped[0].bounds[1:] + grouped[1].bounds[1:]) // AT_ONCE
+    beside = _Beside(
+        MissingEntries(partition),
+        grouped((each.producer_id, each) for each in findings),
+        events,
+        names,
+        shared=len(ids) <= MAX_SHARED,
+    )
+    chunk = (parts[0].bounds[1:] + parts[1].bounds[1:]) // AT_ONCE
     for first, stop in pairwise([0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(ids)] if len(ids) else []):
-        own, (own_runs, own_markers) = ids[first:stop], (rows.part(first, stop) for rows in grouped)
+        own, (own_runs, own_markers) = ids[first:stop], (rows.part(first, stop) for rows in parts)
         owners, others, named = beside.of(own, own_runs, own_markers)
         ordered, by_row = _in_order_of_offsets(own_runs, own_markers, owners, others)
         yield Histories(
@@ -272,13 +265,6 @@ class _Beside(Struct, frozen=True):
         return owners, entries, named
 
 
-def _by_producer(findings: Sequence[Finding]) -> dict[int | None, list[Finding]]:
-    grouped: dict[int | None, list[Finding]] = {}
-    for finding in findings:
-        grouped.setdefault(finding.producer_id, []).append(finding)
-    return grouped
-
-
 def producer_ids_of(rows: KeptRows) -> NDArray[np.int64]:
     """Return the producer ids of a partition's rows, ascending: each has a timeline."""
     columns = [kept["producer_id"] for kept in (*rows.runs, *rows.markers)]
@@ -317,7 +303,9 @@ def other_rows(entries: Sequence[Other]) -> Columns:
     """Return the rows of entries that are neither runs nor markers."""
 
     def column(name: str, none: int = NONE) -> NDArray[np.int64]:
-        values = (getattr(entry, name, None) for entry in entries)
+        values = (
+            getattr(entry, name, getattr(entry, "offset", None) if "offset" in name else None) for entry in entries
+        )
         return np.array([none if value is None else value for value in values], dtype=np.int64)
 
     times = column("timestamp", NO_TIMESTAMP)

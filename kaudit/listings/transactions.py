@@ -5,7 +5,6 @@ follow one another, so its markers are taken in the order of their times, and a 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -18,7 +17,7 @@ from kaudit.model.exactly_once import GroupInputs, InputRange, InputTransaction,
 from kaudit.model.finding import Finding
 from kaudit.model.internal_topics import GROUPS
 from kaudit.model.json_record import JsonRecord
-from kaudit.model.result import NotAudited, ScanResult
+from kaudit.model.result import Changed, NotAudited, ScanResult
 from kaudit.partition.audit import PartitionAudit
 from kaudit.scanning.audit import Audit
 from kaudit.scanning.group_logs import GroupLog
@@ -94,16 +93,6 @@ class Query(Struct, frozen=True):
         )
 
 
-class Transactions(Protocol):
-    """Transactions that are made while they are asked for, any number of times."""
-
-    def __iter__(self) -> Iterator[Transaction]:
-        """Make them in order."""
-
-    def __len__(self) -> int:
-        """How many there are."""
-
-
 class TransactionListing(Struct, frozen=True):
     """The transactions of an audit, made while they are asked for, in the order of their ends, open ones last.
 
@@ -113,22 +102,10 @@ class TransactionListing(Struct, frozen=True):
 
     scan: ScanResult
     totals: TransactionTotals
-    transactions: Transactions
+    transactions: Changed | Sequence[Transaction]
     omitted: int = 0
     inputs_not_remembered: int = 0
     has_groups: bool = False
-
-
-class _Listed(Struct, frozen=True):
-    runs: Sequence["_Joined"]
-    chosen: NDArray[np.int64]
-    """Rows: the number of the run, and that of the transaction in it."""
-
-    def __iter__(self) -> Iterator[Transaction]:
-        return (self.runs[run].transaction(number) for run, number in self.chosen.tolist())
-
-    def __len__(self) -> int:
-        return len(self.chosen)
 
 
 def transaction_listing(audit: Audit, result: ScanResult, query: Query) -> TransactionListing:
@@ -156,7 +133,7 @@ def transaction_listing(audit: Audit, result: ScanResult, query: Query) -> Trans
             not_audited=[*result.not_audited, *unknown],
         ),
         TransactionTotals(*map(sum, zip(*map(astuple, totals), strict=True))),
-        _Listed(runs, listed),
+        Changed(listed.tolist(), lambda place: runs[place[0]].transaction(place[1])),
         len(chosen) - len(listed),
         sum(log.inputs.unlisted for log in logs),
         bool(logs),

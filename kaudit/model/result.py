@@ -3,7 +3,7 @@
 The verdict over a result: what was lost or written twice, what is blocked, and what to do first.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -318,7 +318,7 @@ class Changed:
         return map(self._change, self._items)
 
     def __len__(self) -> int:
-        assert isinstance(self._items, Collection)
+        assert isinstance(self._items, Sized)
         return len(self._items)
 
 

@@ -80,11 +80,8 @@ class HistoryRow(NamedTuple):
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
         if self.row == RUN:
-            return {
-                "kind": self.kind,
-                **{name: getattr(self, name) for name in RUN_FIELDS},
-                "transaction": self.transaction,
-            }
+            numbers = zip(RUN_FIELDS, self[1:], strict=False)
+            return {"kind": self.kind, **dict(numbers), "transaction": self.transaction}
         return {
             "kind": self.kind,
             "offset": self.first_offset,
@@ -113,20 +110,6 @@ class TimelineEntry(Struct, frozen=True, tag_field="kind"):
         return {"kind": self.kind, **asdict(self)}
 
 
-class _AtOneOffset(TimelineEntry, frozen=True):
-    offset: int | None
-
-    @property
-    def first_offset(self) -> int | None:
-        """The offset."""
-        return self.offset
-
-    @property
-    def last_offset(self) -> int | None:
-        """The offset."""
-        return self.offset
-
-
 class MissingEntry(TimelineEntry, frozen=True, tag="missing"):
     """The number of missing offsets in a range, and their cause."""
 
@@ -140,22 +123,24 @@ class MissingEntry(TimelineEntry, frozen=True, tag="missing"):
         return {**super().to_dict(), "cause": self.cause.value}
 
 
-class FindingEntry(_AtOneOffset, frozen=True, tag="finding"):
+class FindingEntry(TimelineEntry, frozen=True, tag="finding"):
     """A finding about the producer; one without an offset comes before all other entries."""
 
+    offset: int | None
     fingerprint: str
     code: str
     severity: str
     message: str
 
 
-class EventEntry(_AtOneOffset, frozen=True, tag="event"):
+class EventEntry(TimelineEntry, frozen=True, tag="event"):
     """An event of a broker's or a client's log; at no offset it stands after all others.
 
     `placed_by` says what decided its offset; `timestamp` is by the batches' clock. The JSON form leaves out fields with a
     default that are None.
     """
 
+    offset: int | None
     placed_by: str
     timestamp: int | None
     event: str
@@ -171,11 +156,6 @@ class EventEntry(_AtOneOffset, frozen=True, tag="event"):
     leader_epoch: int | None = None
     error: str | None = None
     client: str | None = None
-
-    @property
-    def first_timestamp(self) -> int | None:
-        """Its timestamp."""
-        return self.timestamp
 
     @property
     def is_refusal(self) -> bool:
@@ -194,12 +174,8 @@ OPTIONAL_EVENT_FIELDS = EventEntry.__struct_fields__[-len(EventEntry.__struct_de
 Other = MissingEntry | FindingEntry | EventEntry
 Entry = HistoryRow | Other
 STATE = (
-    "producer_epoch",
-    "last_sequence",
-    "last_offset",
-    "last_timestamp",
-    "coordinator_epoch",
-    "current_txn_start_offset",
+    *("producer_epoch", "last_sequence", "last_offset", "last_timestamp"),
+    *("coordinator_epoch", "current_txn_start_offset"),
 )
 """A producer's state after its last entry, as a broker would have it."""
 

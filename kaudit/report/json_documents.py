@@ -5,6 +5,8 @@ import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby, islice
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -59,11 +61,6 @@ def scan_document(
         "incidents": [incident.to_dict() for incident in incidents_of(result.findings)],
         "findings": [finding.to_dict() for finding in result.findings],
     }
-
-
-def timeline_document(result: TimelineResult, options: RenderOptions) -> dict[str, object]:
-    """Return the kaudit.timeline/1 document with an empty list of timelines, which `pretty_pieces` fills."""
-    return scan_document(result.scan, options, "kaudit.timeline/1", timelines=[], **omitted_timelines(result))
 
 
 def omitted_timelines(result: TimelineResult) -> dict[str, int]:
@@ -144,22 +141,14 @@ def _filled(rest: str, lists: Mapping[str, Iterable[Item]], margin: str) -> Iter
     yield rest
 
 
-def _parts(items: Iterable[Item]) -> Iterator[list[Mapping[str, object]] | Listed | str]:
+def _parts(items: Iterable[Any]) -> Iterator[Any]:
     """Yield the items in order, documents in groups: a call to serialise costs as much as an item."""
-    held: list[Mapping[str, object]] = []
-    for item in items:
-        if isinstance(item, Listed | str):
-            if held:
-                yield held
-            held = []
-            yield item
-            continue
-        held.append(item)
-        if len(held) == _AT_A_TIME:
-            yield held
-            held = []
-    if held:
-        yield held
+    for kind, same in groupby(items, key=type):
+        if kind in {Listed, str}:
+            yield from same
+        else:
+            while some := list(islice(same, _AT_A_TIME)):
+                yield some
 
 
 def found(result: ScanResult, listed: ScanResult) -> dict[str, Iterator[dict[str, object]]]:

@@ -2,16 +2,16 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kaudit.broker.releases.profile import Profile
 from kaudit.listings.duplicates import DuplicateListing
 from kaudit.listings.producer_histories import HistoryWriter, PartitionHistory, Piece, RecordedScan
-from kaudit.listings.transactions import Transaction, TransactionListing, Transactions
+from kaudit.listings.transactions import TransactionListing
 from kaudit.model.batch import Batches
 from kaudit.model.duplicates import RepeatedRange
 from kaudit.model.finding import Finding
+from kaudit.model.result import Changed
 from kaudit.partition.batch_export import BatchWriter, SegmentTask
 from kaudit.results.redaction import Redactor
 from kaudit.source.layout import PartitionDirectory
@@ -73,21 +73,8 @@ def redacted_duplicates(listing: DuplicateListing, redactor: Redactor) -> Duplic
 
 def redacted_transactions(listing: TransactionListing, redactor: Redactor) -> TransactionListing:
     """Return a list of transactions, and what it says of its scan, with hashes in place of names."""
-    transactions = _RedactedTransactions(listing.transactions, redactor)
+    transactions = Changed(listing.transactions, redactor.redacted)
     return replace(listing, scan=redactor.learned(listing.scan), transactions=transactions)
-
-
-class _RedactedTransactions(Struct, frozen=True):
-    """Transactions that get their names replaced while they are asked for."""
-
-    transactions: Transactions
-    redactor: Redactor
-
-    def __iter__(self) -> Iterator[Transaction]:
-        return map(self.redactor.redacted, self.transactions)
-
-    def __len__(self) -> int:
-        return len(self.transactions)
 
 
 def _without_fields(found: RepeatedRange, redactor: Redactor) -> RepeatedRange:

@@ -5,7 +5,7 @@ The result is changed before a format sees it, so every format shows the same. W
 
 import hmac
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -275,7 +275,7 @@ class Redactor:
     def _walk(self, value: object, field: str) -> None:
         if isinstance(value, str):
             self._learn(value, field)
-        elif isinstance(value, Struct) and not _is_list(value):
+        elif isinstance(value, Struct):
             if isinstance(value, Finding) and value.topic is not None:
                 self._names[value.fingerprint] = replace(value, topic=self.topic(value.topic)).fingerprint
             for name in value.__struct_fields__:
@@ -292,7 +292,7 @@ class Redactor:
             return self._string(value, field)
         if isinstance(value, KnownBug | _WITHOUT_NAMES) or hasattr(value, "dtype"):
             return value
-        if isinstance(value, Struct) and not _is_list(value):
+        if isinstance(value, Struct):
             return self._struct(value)
         return self._items(value, field) if isinstance(value, Iterable) else value
 
@@ -341,8 +341,3 @@ class Redactor:
 def _same_partition(name: str, token: str) -> Callable[[int], bool]:
     """Return whether two names lie in one partition of an internal topic, by the number of its partitions."""
     return lambda partitions: coordinator_partition(name, partitions) == coordinator_partition(token, partitions)
-
-
-def _is_list(value: Struct) -> bool:
-    """Return whether a struct stands for a list of what is made while iterating; evidence has a length too, and keys."""
-    return isinstance(value, Sized) and not hasattr(type(value), "__getitem__")

@@ -190,7 +190,7 @@ def make_producers(rows: Batches, sharing: Sharing, wanted: NDArray[np.int64]) -
 
 
 def _some_at_once(listing: Listing, ids: Ids, numbers: NDArray[np.int64]) -> Iterator[list[Producer]]:
-    producers = listing.producers(ids, numbers.tolist())
+    producers = iter(listing.producers(ids, numbers))
     while made := list(islice(producers, _MADE_AT_ONCE)):
         yield made
 

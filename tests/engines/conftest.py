@@ -1,5 +1,6 @@
 """Both engines behind one fixture, and one Spark session for whoever needs it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -10,9 +11,10 @@ from msgspec import Struct
 from kaudit.engines.progress import SilentProgress
 from kaudit.listings.query import Query
 from kaudit.model.evidence import FindingEvidence
-from kaudit.report.json_documents import producers_document, scan_document, timeline_document
+from kaudit.report.json_documents import producers_document, scan_document
 from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
+from tests.rendered import timeline_text
 
 
 def as_reported(value):
@@ -47,7 +49,7 @@ class Engine:
         listed = self.producers(*paths, **options)
         return (
             scan_document(self.scan(*paths, **options), view),
-            timeline_document(self.timeline(*paths, **options), view),
+            json.loads(timeline_text("json", self.timeline(*paths, **options), view)),
             {**producers_document(listed, view), "producers": [entry.to_dict() for entry in listed.producers]},
         )
 

@@ -11,6 +11,7 @@ from kaudit.report.render_options import RenderOptions
 from kaudit.scanning.options import ScanOptions
 from tests.engines.faulty_logs import FAULTS
 from tests.html.page_reader import Page
+from tests.timelines import timelines_of
 
 _OUTCOMES = ("open", "committed", "aborted", "unknown")
 _TYPES = {0: "ABORT", 1: "COMMIT", -1: None}
@@ -32,7 +33,7 @@ def page_of(engine, *paths, **options):
 
 def test_the_lanes_are_what_the_timelines_say(logs, local):
     page = Page(page_of(local, logs))
-    timelines = local.timeline(logs).timelines
+    timelines = timelines_of(local.timeline(logs).histories)
     expected: dict[tuple[str, int, str], list[tuple[int, Mapping[str, Any]]]] = {}
     for timeline in timelines:
         held = expected.setdefault((timeline.topic, timeline.partition, timeline.replica), [])

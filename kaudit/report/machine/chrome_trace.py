@@ -127,7 +127,9 @@ class _Numbers(Struct):
 
 def _events(result: TimelineResult) -> Iterator[_Event]:
     numbers = _Numbers()
-    origin = min((first for histories in result.histories for first in _first_times(histories)), default=0)
+    times = (each.rows[name] for each in result.histories for name in ("min_timestamp", "max_timestamp"))
+    placed = (some[(some >= 0) & (some <= _LATEST_MS)] for some in times)
+    origin = min((int(some.min()) * 1000 for some in placed if len(some)), default=0)
     found_at: dict[tuple[_Place, str], int] = {}
     for histories in result.histories:
         for producer_id, entries in histories.timelines():
@@ -206,15 +208,6 @@ def _finding_args(finding: Finding) -> Mapping[str, object]:
 
 def _instant(name: str, category: str, time: int, numbers: _Event, args: Mapping[str, object]) -> _Event:
     return {"ph": "i", "name": name, "cat": category, "ts": time, "s": "t", **numbers, "args": _exact(args)}
-
-
-def _first_times(histories: Histories) -> Iterator[int]:
-    """Yield the first known time of any entry, in microseconds."""
-    for name in ("min_timestamp", "max_timestamp"):
-        times = histories.rows[name]
-        known = times[(times >= 0) & (times <= _LATEST_MS)]
-        if len(known):
-            yield int(known.min()) * 1000
 
 
 def _span(entry: HistoryRow) -> tuple[int, int] | None:

@@ -15,10 +15,10 @@ from kaudit.report.json_documents import (
     Listed,
     diff_document,
     found,
+    omitted_timelines,
     pretty_pieces,
     producers_document,
     scan_document,
-    timeline_document,
     with_scan,
 )
 from kaudit.report.machine.history_json import PRETTY, timelines_json
@@ -36,9 +36,8 @@ def render_timeline(result: TimelineResult, options: RenderOptions) -> Iterator[
     """Yield the kaudit.timeline/1 document."""
     bare, findings = _apart(result.scan, options)
     timelines = (timelines_json(each, PRETTY) for each in result.histories)
-    yield from pretty_pieces(
-        timeline_document(replace(result, scan=bare), options), {**findings, "timelines": timelines}
-    )
+    document = scan_document(bare, options, "kaudit.timeline/1", timelines=[], **omitted_timelines(result))
+    yield from pretty_pieces(document, {**findings, "timelines": timelines})
 
 
 def render_producers(result: ProducersResult, options: RenderOptions) -> Iterator[str]:

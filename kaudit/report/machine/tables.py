@@ -38,8 +38,6 @@ from kaudit.report.render_options import Decide, RenderOptions, Row, Tables
 from kaudit.scanning.summaries import partition_summary, segment_rows
 
 SCHEMA = "kaudit.tables/1"
-_MAPPED_ROWS = 10_000
-"""Ranges of a map of offsets that are packed at once."""
 
 
 def scan_tables(result: ScanResult, options: RenderOptions) -> Tables:
@@ -81,8 +79,7 @@ def record_range_rows(result: LedgerResult) -> Iterator[Row]:
 def _mapped(result: LedgerResult) -> Iterator[tuple[str, bytes]]:
     for ledger in result.ledgers:
         rows = ({**_topics(ledger), **each._asdict()} for each in mapped_ranges(ledger.map_file))
-        while piece := list(islice(rows, _MAPPED_ROWS)):
-            yield "offset_map", to_ipc("offset_map", piece)
+        yield from _pieces("offset_map", rows)
 
 
 def matched_range_rows(result: LedgerResult) -> Iterator[Row]:
