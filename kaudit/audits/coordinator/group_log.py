@@ -20,7 +20,7 @@ from kaudit.formats.errors import MissingContentError, WireError
 from kaudit.formats.internal_topics.record_schemas import InternalRecord, parse_internal_record, parse_keyed_record
 from kaudit.formats.log.batch_header import CURRENT_MAGIC
 from kaudit.formats.log.record_batch import at_every_byte
-from kaudit.formats.log.record_spans import BatchBytes, RecordSpans, record_spans
+from kaudit.formats.log.record_spans import BatchBytes, RecordSpans, record_spans, with_headers
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches
 from kaudit.model.batch_fields import (
@@ -280,9 +280,7 @@ def _sound_spans(batches: Batches, data: BatchBytes) -> RecordSpans | None:
     if is_odd.any() or len(batches) != len(data.sizes) or counts.sum(dtype=np.int64) > _MOST_RECORDS:
         return None
     spans, damaged = record_spans(data)
-    octets = np.frombuffer(spans.data, np.uint8)
-    has_headers = (spans.ends != spans.headers + 1) | (octets[spans.headers] != 0)
-    return None if damaged or has_headers.any() else spans
+    return None if damaged or with_headers(spans).any() else spans
 
 
 def _markers(batches: Batches) -> Iterator[TransactionEnd | None]:

@@ -2,9 +2,10 @@
 
 import hashlib
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -16,55 +17,96 @@ from kaudit.audits.records.places import NOWHERE, offsets_of
 from kaudit.audits.records.reading import STILL_OPEN, ReadPartition, in_hidden
 from kaudit.audits.records.spill import Rows, Spill
 from kaudit.audits.records.stored import StoredBatches
+from kaudit.audits.repeats.identities import Content
 from kaudit.audits.repeats.ranges import RangeBuilder, Repeat
 from kaudit.formats.errors import WireError
 from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET
-from kaudit.formats.log.legacy import LegacyRecord
-from kaudit.formats.log.record_spans import BatchBytes
-from kaudit.formats.log.records import Record
-from kaudit.model.batch_fields import NO_TIMESTAMP, TRANSACTIONAL_FLAG
+from kaudit.formats.log.record_spans import BatchBytes, record_spans, with_headers
+from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation, RepeatedRange
+from kaudit.model.sequence import add as add_sequence
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batches, records_of
 from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.identity.parts import AnyRecord, headers_of
 from kaudit.source.layout import PartitionDirectory
 
-_AT_ONCE, _BYTES_AT_ONCE = 256, 8 << 20
+_AT_ONCE, _BYTES_AT_ONCE = 1024, 32 << 20
 """So many records are compared at once, fewer where their batches have so many bytes: to decode one batch costs as much as ten at once."""
 _BatchPlace = tuple[int, int, int]
 """Segment, position and size of a batch."""
 _HIDDEN = frozenset({"aborted", "open"})
 """Outcomes of transactions that are hidden from read_committed consumers."""
 
-_PRODUCER, _PRODUCER_AT = HEADER.struct("producer_id", "producer_epoch"), HEADER.offset("producer_id")
-
-
+_NUMBERS = HEADER.struct("base_offset", "producer_id", "producer_epoch", "base_sequence")
 _Sender = tuple[int | None, int | None, int | None]
 
 
-class StoredBatch:
-    """A batch of any magic, decoded; `records` and their `identities` (128 bits each) by offset. Raises WireError where it cannot be decoded."""
+class StoredRecord(NamedTuple):
+    """A record of a batch of any magic, read again. `identity` has 128 bits; `timestamp` is in ms, None without one.
 
-    def __init__(self, data: memoryview, identities: Mapping[int, tuple[int, int]]) -> None:
-        current = data[MAGIC_OFFSET] >= CURRENT_MAGIC
-        producer_id, epoch = _PRODUCER.unpack_from(data, _PRODUCER_AT) if current else (-1, -1)
-        self._producer = (None, None) if producer_id < 0 else (producer_id, epoch)
-        self.records: dict[int, Record | LegacyRecord] = {record.offset: record for record in records_of(data)}
-        self.identities = identities
+    `sender`: producer id, epoch and sequence, None for what it has not. `place`: its number in the batch, by offset, and that of all.
+    """
 
-    def sender(self, offset: int) -> _Sender:
-        """Return producer id, epoch and sequence of a record, None for what it has not. Raises KeyError where there is no record."""
-        record = self.records[offset]
-        return *self._producer, record.sequence if isinstance(record, Record) else None
+    content: Content
+    identity: tuple[int, ...]
+    timestamp: int | None
+    sender: _Sender
+    place: tuple[int, int]
 
-    def timestamp(self, offset: int) -> int | None:
-        """Return a record's timestamp in ms, None where it has none."""
-        timestamp = self.records[offset].timestamp
-        return None if timestamp == NO_TIMESTAMP else timestamp
 
-    def place(self, offset: int) -> tuple[int, int]:
-        """Return the number of a record in the batch, by offset, and that of all."""
-        return offset - next(iter(self.records)), len(self.records)
+class DecodedBatches:
+    """Batches of any magic, of which records are taken by their offsets."""
+
+    def __init__(self, batches: BatchBytes, reader: IdentityReader) -> None:
+        columns, _ = reader.columns(batches)
+        self._batches = batches
+        self._offsets = columns.offsets.tolist()
+        self._times, self._identities = columns.timestamps.tolist(), columns.identities.tolist()
+        self._starts = np.searchsorted(columns.batches, np.arange(len(batches.sizes) + 1)).tolist()
+        self._plain, self._data, self._places = _without_headers(batches)
+
+    def records(self, number: int, wanted: Iterable[int]) -> dict[int, StoredRecord]:
+        """Return those of the records at these offsets that a batch has. Raises WireError where it cannot be decoded."""
+        batch, plain = self._batches[number], self._plain[number]
+        own = {} if plain >= 0 else {each.offset: each for each in records_of(batch)}
+        first, end = self._starts[number : number + 2]
+        found = {}
+        for offset in wanted:
+            row = bisect_left(self._offsets, offset, first, end)
+            if row < end and self._offsets[row] == offset:
+                content = _content(own[offset]) if own else _plain(self._data, *self._places[plain + row - first])
+                time = None if self._times[row] == NO_TIMESTAMP else self._times[row]
+                place = offset - self._offsets[first], end - first
+                found[offset] = StoredRecord(content, tuple(self._identities[row]), time, _sender(batch, offset), place)
+        return found
+
+
+def _sender(batch: memoryview, offset: int) -> _Sender:
+    if batch[MAGIC_OFFSET] < CURRENT_MAGIC:
+        return None, None, None
+    base, producer_id, epoch, sequence = _NUMBERS.unpack_from(batch)
+    own = None if sequence == NO_SEQUENCE else add_sequence(sequence, offset - base)
+    return (None, None, own) if producer_id < 0 else (producer_id, epoch, own)
+
+
+def _content(record: AnyRecord) -> Content:
+    return Content(record.key, record.value, headers_of(record))
+
+
+def _without_headers(batches: BatchBytes) -> tuple[list[int], bytes, list[tuple[int, ...]]]:
+    """Return of each batch of magic 2 whose records have no headers which the first one is, -1 of others, and the places of contents in data."""
+    spans, _ = record_spans(batches)
+    numbers = np.arange(len(batches.sizes))
+    first, end = (np.searchsorted(spans.batches, numbers, side=side) for side in ("left", "right"))
+    first[(first == end) | np.isin(numbers, spans.batches[with_headers(spans)])] = -1
+    columns = (spans.null_keys, spans.key_starts, spans.values, spans.null_values, spans.value_starts, spans.headers)
+    return first.tolist(), spans.data, list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _plain(data: bytes, *places: int) -> Content:
+    null_key, key, key_end, null_value, value, value_end = places
+    return Content(None if null_key else data[key:key_end], None if null_value else data[value:value_end])
 
 
 class PartitionDuplicates(Struct):
@@ -121,8 +163,8 @@ class DuplicateReader:
         self._partition = partition
         self._open = open_source
         self._batches = StoredBatches(partition.directory, partition.read.parts, open_source)
-        self._decoded: Mapping[_BatchPlace, StoredBatch] = {}
-        """The batches of the records that are compared at once."""
+        self._decoded: Mapping[_BatchPlace, Mapping[int, StoredRecord]] = {}
+        """The records that are compared at once."""
 
     def found(self, *, read_committed: bool) -> Iterator[Duplicate | RepeatedRange]:
         """Yield the duplicates, in offset order, and ranges of them, each after its last duplicate.
@@ -143,10 +185,9 @@ class DuplicateReader:
             self.counts.add(duplicate)
             yield duplicate
             if duplicate.repeats:
-                same_layout = again.place(suspect.again.offset) == earlier.place(suspect.earlier.offset)
-                records = again.records[suspect.again.offset], earlier.records[suspect.earlier.offset]
-                content = hash(again.identities[suspect.again.offset])
-                yield from self._counted(ranges.add(Repeat(duplicate, *records, suspect.copies, same_layout), content))
+                one, other = again[suspect.again.offset], earlier[suspect.earlier.offset]
+                repeat = Repeat(duplicate, one.content, other.content, suspect.copies, one.place == other.place)
+                yield from self._counted(ranges.add(repeat, hash(one.identity)))
         yield from self._counted(ranges.finish())
 
     def _counted(self, ranges: Iterable[RepeatedRange]) -> Iterator[RepeatedRange]:
@@ -158,22 +199,21 @@ class DuplicateReader:
         """Yield those of both kinds in offset order, each while its batches are decoded."""
         suspects = heapq.merge(self._equal(), self._of_sequences(), key=lambda suspect: suspect.again.offset)
         some: list[_Suspect] = []
-        batches: set[_BatchPlace] = set()
+        wanted: dict[_BatchPlace, set[int]] = {}
         room = _BYTES_AT_ONCE
         for suspect in suspects:
             some.append(suspect)
-            new = {suspect.again.batch, suspect.earlier.batch} - batches
-            batches |= new
-            room -= sum(size for *_, size in new)
+            for place in (suspect.again, suspect.earlier):
+                if place.batch not in wanted:
+                    wanted[place.batch] = set()
+                    room -= place.size
+                wanted[place.batch].add(place.offset)
             if len(some) == _AT_ONCE or room <= 0:
-                yield from self._while_decoded(some, batches)
-                some, batches, room = [], set(), _BYTES_AT_ONCE
-        yield from self._while_decoded(some, batches)
-
-    def _while_decoded(self, suspects: list[_Suspect], batches: set[_BatchPlace]) -> Iterator[_Suspect]:
-        before = {place: batch for place, batch in self._decoded.items() if place in batches}
-        self._decoded = before | dict(self._read(sorted(batches - before.keys())))
-        yield from suspects
+                self._decoded = dict(self._read(wanted))
+                yield from some
+                some, wanted, room = [], {}, _BYTES_AT_ONCE
+        self._decoded = dict(self._read(wanted))
+        yield from some
 
     def _equal(self) -> Iterator[_Suspect]:
         """Yield the records that equal earlier ones, each with that of them which its consumer was given first."""
@@ -216,67 +256,62 @@ class DuplicateReader:
             for marker, own in zip(markers.tolist(), transactional.tolist(), strict=True)
         ]
 
-    def _compared(self, suspect: _Suspect, again: StoredBatch, earlier: StoredBatch) -> Duplicate | None:
+    def _compared(
+        self, suspect: _Suspect, again: Mapping[int, StoredRecord], earlier: Mapping[int, StoredRecord]
+    ) -> Duplicate | None:
         """Return what a suspect repeats, None where it says something else, or equals what is yielded as such.
 
         Raises KeyError for a record that is no longer there; of sequences, the log cleaner may have removed it.
         """
-        one, other = suspect.again.offset, suspect.earlier.offset
-        if not suspect.copy and (one not in again.records or other not in earlier.records):
+        offset, other_offset = suspect.again.offset, suspect.earlier.offset
+        if not suspect.copy and (offset not in again or other_offset not in earlier):
             return None
-        key, repeats = again.records[one].key, bool(suspect.copy)
-        if (again.identities[one] == earlier.identities[other]) is not repeats:
+        one, other = again[offset], earlier[other_offset]
+        key, repeats = one.content.key, bool(suspect.copy)
+        if (one.identity == other.identity) is not repeats:
             return None
-        sender, earlier_sender = again.sender(one), earlier.sender(other)
         place = suspect.again
         segment = self._partition.directory.segments[place.segment]
         return Duplicate(
-            offset=one,
-            last_offset=one,
+            offset=offset,
+            last_offset=offset,
             record_count=1,
             segment=segment.name if segment.fetched is None else None,
             position=place.position if segment.fetched is None else None,
-            timestamp=again.timestamp(one),
-            producer_id=sender[0],
-            producer_epoch=sender[1],
-            sequence=sender[2],
+            timestamp=one.timestamp,
+            producer_id=one.sender[0],
+            producer_epoch=one.sender[1],
+            sequence=one.sender[2],
             transaction_outcome=place.outcome,
-            original_offset=other,
-            original_last_offset=other,
-            original_timestamp=earlier.timestamp(other),
-            original_producer_id=earlier_sender[0],
-            original_producer_epoch=earlier_sender[1],
-            original_sequence=earlier_sender[2],
+            original_offset=other_offset,
+            original_last_offset=other_offset,
+            original_timestamp=other.timestamp,
+            original_producer_id=other.sender[0],
+            original_producer_epoch=other.sender[1],
+            original_sequence=other.sender[2],
             original_transaction_outcome=suspect.earlier.outcome,
-            relation=_relation(sender, earlier_sender) if repeats else Relation.SEQUENCE_REUSED,
+            relation=_relation(one.sender, other.sender) if repeats else Relation.SEQUENCE_REUSED,
             repeats=repeats,
             copy=suspect.copy or None,
-            dropped_by_key=key is not None and key == earlier.records[other].key if repeats else None,
+            dropped_by_key=key is not None and key == other.content.key if repeats else None,
             dropped_by_sequence=suspect.known_sequence,
             read_committed=not {place.outcome, suspect.earlier.outcome} & _HIDDEN,
             key_hash=None if key is None else hashlib.sha256(key).hexdigest(),
         )
 
-    def _read(self, places: Sequence[_BatchPlace]) -> Iterator[tuple[_BatchPlace, StoredBatch]]:
-        """Yield the batches at these places; none of what is no longer there, or cannot be read or decoded."""
-        for segment, within in groupby((place for place in places if place[2]), key=itemgetter(0)):
-            own = np.array([*within], dtype=np.int64)
+    def _read(
+        self, wanted: Mapping[_BatchPlace, Iterable[int]]
+    ) -> Iterator[tuple[_BatchPlace, Mapping[int, StoredRecord]]]:
+        """Yield the wanted records of batches; nothing of a batch that is no longer there, or cannot be read or decoded."""
+        for segment, within in groupby(sorted(place for place in wanted if place[2]), key=itemgetter(0)):
+            places = list(within)
+            own = np.array(places, dtype=np.int64)
             with suppress(OSError), closing(self._open(self._partition.directory.segments[segment])) as source:
                 for numbers, batches in read_batches(source, own[:, 1], own[:, 2]):
-                    found = zip(own[numbers].tolist(), self._decoded_of(batches), strict=True)
-                    yield from ((tuple(place), batch) for place, batch in found if batch is not None)
-
-    def _decoded_of(self, batches: BatchBytes) -> Iterator[StoredBatch | None]:
-        """Yield each of these batches, None for one that cannot be decoded."""
-        columns, undecoded = self._partition.reader.columns(batches)
-        identities = zip(columns.offsets.tolist(), map(tuple, columns.identities.tolist()), strict=True)
-        counts = np.bincount(columns.batches, minlength=len(batches.sizes)).tolist()
-        for number, count in enumerate(counts):
-            own = dict(islice(identities, count))
-            try:
-                yield None if number in undecoded else StoredBatch(batches[number], own)
-            except WireError:
-                yield None  # of a header of its records, which nothing else reads
+                    decoded = DecodedBatches(batches, self._partition.reader)
+                    for number, place in enumerate(places[each] for each in numbers.tolist()):
+                        with suppress(WireError):  # of a header of its records, which nothing else reads
+                            yield place, decoded.records(number, wanted[place])
 
 
 def _relation(sender: _Sender, earlier: _Sender) -> Relation:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from kaudit.formats.log.records import Record
+from kaudit.formats.log.records import Header
 from kaudit.formats.payloads.json_values import PayloadError, value_at
 from kaudit.model.batch_fields import CONTROL_FLAG
 from kaudit.reading.batch_stream import stream_batches
@@ -15,7 +15,7 @@ from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import decodable_records
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import Of, Part, parse_identity
-from kaudit.reading.identity.parts import AnyRecord, PartReader, decode_payload, position_of
+from kaudit.reading.identity.parts import AnyRecord, PartReader, decode_payload, headers_of, position_of
 from kaudit.reading.segment import ByteRange
 from kaudit.source.layout import PartitionDirectory
 
@@ -29,6 +29,14 @@ _SAMPLE_BYTES = 1 << 20
 _MIN_IDS = 8
 """With fewer records, different `id` headers may be chance."""
 MOST_DIFFERENCES = 5
+
+
+class Content(NamedTuple):
+    """What a record of any magic says."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
 
 
 class TopicIdentities:
@@ -84,7 +92,7 @@ def is_content(identity: str) -> bool:
     return found.is_whole and all(Part(Of.VALUE) in choice for choice in found.choices)
 
 
-def identifying(identity: str, record: AnyRecord) -> str | None:
+def identifying(identity: str, record: Content) -> str | None:
     """Return what in a record its writer made unique; None where only its content is compared."""
     if identity == _DEBEZIUM:
         if record.key is None:
@@ -100,13 +108,13 @@ def identifying(identity: str, record: AnyRecord) -> str | None:
 _NAMES = {_OUTBOX: "header id", "outbox": "header id", _CLOUD_EVENTS: "id and source of the CloudEvent"}
 
 
-def is_of_snapshot(record: AnyRecord) -> bool:
+def is_of_snapshot(record: Content) -> bool:
     """Whether it is a change event that Debezium wrote while it took a snapshot."""
     value = _decoded(record.value)
     return "r" in (value_at(value, ("op",)), value_at(value, ("payload", "op")))
 
 
-def differences(record: AnyRecord, other: AnyRecord) -> list[str]:
+def differences(record: Content, other: Content) -> list[str]:
     """Return which parts of two records are not the same, as `--identity` would name them: the first MOST_DIFFERENCES."""
     found = ["key"] if record.key != other.key else []
     if record.value != other.value:
@@ -114,7 +122,7 @@ def differences(record: AnyRecord, other: AnyRecord) -> list[str]:
             found += islice(_different("value:", (), _decoded(record.value), _decoded(other.value)), MOST_DIFFERENCES)
         except RecursionError:
             found.append("value")  # nested too deeply
-    own, others = (each.headers if isinstance(each, Record) else () for each in (record, other))
+    own, others = record.headers, other.headers
     if own != others:
         names = {header.key for header in set(own) ^ set(others)} or {header.key for header in own}
         found += sorted(f"header:{name.decode('utf-8', 'replace')}" for name in names)
@@ -141,8 +149,7 @@ def _decoded(content: bytes | None) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _header(record: AnyRecord, name: bytes) -> bytes | None:
-    headers = record.headers if isinstance(record, Record) else ()
-    return next((header.value for header in headers if header.key == name), None)
+    return next((header.value for header in headers_of(record) if header.key == name), None)
 
 
 def _first_records(directory: PartitionDirectory, open_source: OpenSource) -> Iterator[AnyRecord]:

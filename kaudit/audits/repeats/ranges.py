@@ -10,9 +10,14 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from kaudit.audits.repeats.identities import CONTENT, MOST_DIFFERENCES, differences, identifying, is_of_snapshot
-from kaudit.formats.log.legacy import LegacyRecord
-from kaudit.formats.log.records import Record
+from kaudit.audits.repeats.identities import (
+    CONTENT,
+    MOST_DIFFERENCES,
+    Content,
+    differences,
+    identifying,
+    is_of_snapshot,
+)
 from kaudit.model.duplicates import RECURRING_COPY, Cause, Duplicate, Relation, RepeatedRange
 from kaudit.model.severity import Confidence
 
@@ -32,8 +37,8 @@ class Repeat(NamedTuple):
     """A repeat with the two records, and what is known of it beside that."""
 
     duplicate: Duplicate
-    record: Record | LegacyRecord
-    earlier: Record | LegacyRecord
+    record: Content
+    earlier: Content
     copies: int
     """Equal records in the partition."""
     same_layout: bool
@@ -219,10 +224,9 @@ def _has_same_time(repeat: Repeat) -> bool:
 
 
 def _headers(repeat: Repeat) -> dict[bytes, bytes | None]:
-    own, earlier = (
-        {header.key: header.value for header in record.headers} if isinstance(record, Record) else {}
-        for record in (repeat.record, repeat.earlier)
-    )
+    if not repeat.record.headers:
+        return {}
+    own, earlier = (dict(record.headers) for record in (repeat.record, repeat.earlier))
     return {key: value for key, value in own.items() if value is not None and earlier.get(key) == value}
 
 

@@ -87,6 +87,12 @@ def record_spans(batches: BatchBytes, limit: int = DEFAULT_LIMIT) -> tuple[Recor
     return _without_bad(_decoded(data, *_bounds(data, starts, stops, counts), headers), counts < 0)
 
 
+def with_headers(spans: RecordSpans) -> NDArray[np.bool_]:
+    """Mark the records that have headers, or whose headers cannot be decoded."""
+    has: NDArray[np.bool_] = (spans.ends != spans.headers + 1) | (_octets(spans.data)[spans.headers] != 0)
+    return has
+
+
 def _are_whole(headers: Headers, sizes: _Places) -> NDArray[np.bool_]:
     """Mark the batches whose headers `checked_header` does not refuse."""
     delta = headers["last_offset_delta"].astype(np.int64)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.audits.repeats.duplicates import StoredBatch
+from kaudit.audits.repeats.duplicates import DecodedBatches
 from kaudit.formats.log.record_spans import BatchBytes
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import parse_identity
@@ -14,35 +14,34 @@ PRODUCER = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 40}
 
 
 def stored(raw):
-    columns, _ = IdentityReader(parse_identity("key,value,headers")).columns(BatchBytes.of([raw]))
-    identities = map(tuple, columns.identities.tolist())
-    return StoredBatch(memoryview(raw), dict(zip(columns.offsets.tolist(), identities, strict=True)))
+    """The records of a batch by offset."""
+    batches = BatchBytes.of([raw])
+    return DecodedBatches(batches, IdentityReader(parse_identity("key,value,headers"))).records(0, range(1000))
 
 
 @pytest.mark.parametrize(("offset", "sequence", "time"), [(100, 40, T), (101, 41, T + 5), (102, 42, T + 7)])
 def test_a_record_of_a_batch(offset, sequence, time):
     raw = batch(RECORDS, 100, base_timestamp=T, max_timestamp=T + 7, **PRODUCER)
-    assert stored(raw).records[offset].offset == offset
-    assert stored(raw).timestamp(offset) == time
-    assert stored(raw).sender(offset) == (7, 2, sequence)
-    assert stored(raw).place(offset) == (offset - 100, 3)
-    with pytest.raises(KeyError):
-        stored(raw).sender(103)
+    own = stored(raw)
+    assert own.keys() == {100, 101, 102}
+    assert own[offset].timestamp == time
+    assert own[offset].sender == (7, 2, sequence)
+    assert own[offset].place == (offset - 100, 3)
 
 
 def test_what_records_say():
     own = stored(batch([*RECORDS, record(3, 99, b"k", b"v")], 100, codec=GZIP))
-    first, other, keyless, again = (own.identities[offset] for offset in range(100, 104))
+    first, other, keyless, again = (own[offset].identity for offset in range(100, 104))
     assert first == again
     assert len({first, other, keyless}) == 3
-    assert stored(batch(RECORDS, 555, base_timestamp=T + 9)).identities[555] == first
-    assert [own.records[offset].key for offset in range(100, 104)] == [b"k", b"k", None, b"k"]
+    assert stored(batch(RECORDS, 555, base_timestamp=T + 9))[555].identity == first
+    assert [own[offset].content.key for offset in range(100, 104)] == [b"k", b"k", None, b"k"]
 
 
 def test_no_producer_and_no_time():
     own = stored(batch(RECORDS, 100, base_timestamp=-1, max_timestamp=-1))
-    assert (own.timestamp(100), own.sender(100)) == (None, (None, None, None))
+    assert own[100][2:4] == (None, (None, None, None))
     for magic, time in ((0, None), (1, T)):
         own = stored(message(100, magic, key=b"k", value=b"v", timestamp=T))
-        assert (own.records[100].offset, own.timestamp(100), own.records[100].key) == (100, time, b"k")
-        assert own.sender(100) == (None, None, None)
+        assert (own[100].timestamp, own[100].content.key) == (time, b"k")
+        assert own[100].sender == (None, None, None)
