@@ -3,27 +3,45 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import msgspec
+
 from kaudit.model.json_record import document_head
 from kaudit.report.render_options import Row
 
 # Made once: json.dumps makes an encoder for every row. Rows are fresh trees, nothing in them is circular.
 _encoded = json.JSONEncoder(sort_keys=True, allow_nan=False, check_circular=False).encode
+_compact = msgspec.json.Encoder(order="sorted").encode
 Fields = Mapping[str, object]
 
 
-def rows_jsonl(rows: Iterable[Row], summary: Callable[[], Fields] | None = None) -> Iterator[str]:
+def without_fractions(row: Row) -> str:
+    """Return the same text of a row without floats as the standard library does, in a third of its time."""
+    try:
+        text = msgspec.json.format(_compact(row), indent=0)
+    except UnicodeEncodeError:  # of bytes of a path that are no UTF-8
+        return _encoded(row)
+    return text.decode() if text.isascii() and b"\x7f" not in text else _encoded(row)
+
+
+def rows_jsonl(
+    rows: Iterable[Row], summary: Callable[[], Fields] | None = None, encoded: Callable[[Row], str] = _encoded
+) -> Iterator[str]:
     """Yield one row a line, keys sorted, and a row of what `summary` returns when all have been read.
 
     Times are ms since the epoch, int64 exact.
     """
     for row in rows:
-        yield _encoded(row) + "\n"
+        yield encoded(row) + "\n"
     if summary is not None:
         yield _encoded({"row": "summary", **summary()}) + "\n"
 
 
 def rows_document(
-    schema: str, rows: Iterable[Row], after: Callable[[], Fields] = dict, before: Fields | None = None
+    schema: str,
+    rows: Iterable[Row],
+    after: Callable[[], Fields] = dict,
+    before: Fields | None = None,
+    encoded: Callable[[Row], str] = _encoded,
 ) -> Iterator[str]:
     """Yield one document: the fields `before`, the rows, then inputs and all else that `after` returns when all rows have been read.
 
@@ -32,7 +50,7 @@ def rows_document(
     yield "{\n" + "".join(f"{_member(*field)},\n" for field in (before or {}).items()) + '  "rows": ['
     separator = "\n    "
     for row in rows:
-        yield separator + _encoded(row)
+        yield separator + encoded(row)
         separator = ",\n    "
     fields = sorted({**document_head(schema), **after()}.items(), key=lambda field: (field[0] != "inputs", field[0]))
     yield "\n  ],\n" + ",\n".join(_member(*field) for field in fields) + "\n}\n"

@@ -130,15 +130,9 @@ class _Place(NamedTuple):
     """A record: its offset, where its batch lies, and what became of its transaction."""
 
     offset: int
-    segment: int
-    position: int
-    size: int
+    batch: _BatchPlace
+    """Of no size where it is no longer there."""
     outcome: str | None
-
-    @property
-    def batch(self) -> _BatchPlace:
-        """Where its batch lies; of no size where it is no longer there."""
-        return self[1:4]
 
 
 class _Suspect(NamedTuple):
@@ -187,7 +181,9 @@ class DuplicateReader:
             if duplicate.repeats:
                 one, other = again[suspect.again.offset], earlier[suspect.earlier.offset]
                 repeat = Repeat(duplicate, one.content, other.content, suspect.copies, one.place == other.place)
-                yield from self._counted(ranges.add(repeat, hash(one.identity)))
+                ended = ranges.add(repeat, hash(one.identity))
+                if ended:
+                    yield from self._counted(ended)
         yield from self._counted(ranges.finish())
 
     def _counted(self, ranges: Iterable[RepeatedRange]) -> Iterator[RepeatedRange]:
@@ -206,7 +202,7 @@ class DuplicateReader:
             for place in (suspect.again, suspect.earlier):
                 if place.batch not in wanted:
                     wanted[place.batch] = set()
-                    room -= place.size
+                    room -= place.batch[2]
                 wanted[place.batch].add(place.offset)
             if len(some) == _AT_ONCE or room <= 0:
                 self._decoded = dict(self._read(wanted))
@@ -242,8 +238,8 @@ class DuplicateReader:
         """Return where the records at these offsets lie."""
         rows = self._batches.at(offsets)
         outcomes = self._outcomes(rows, offsets)
-        lies = (rows[name].tolist() for name in ("segment", "position", "size"))
-        return list(map(_Place._make, zip(offsets.tolist(), *lies, outcomes, strict=True)))
+        lies = zip(*(rows[name].tolist() for name in ("segment", "position", "size")), strict=True)
+        return list(map(_Place, offsets.tolist(), lies, outcomes))
 
     def _outcomes(self, rows: Rows, offsets: NDArray[np.int64]) -> Sequence[str | None]:
         hidden = self._partition.read.hidden
@@ -270,19 +266,19 @@ class DuplicateReader:
         key, repeats = one.content.key, bool(suspect.copy)
         if (one.identity == other.identity) is not repeats:
             return None
-        place = suspect.again
-        segment = self._partition.directory.segments[place.segment]
+        number, position, _ = suspect.again.batch
+        outcome, segment = suspect.again.outcome, self._partition.directory.segments[number]
         return Duplicate(
             offset=offset,
             last_offset=offset,
             record_count=1,
             segment=segment.name if segment.fetched is None else None,
-            position=place.position if segment.fetched is None else None,
+            position=position if segment.fetched is None else None,
             timestamp=one.timestamp,
             producer_id=one.sender[0],
             producer_epoch=one.sender[1],
             sequence=one.sender[2],
-            transaction_outcome=place.outcome,
+            transaction_outcome=outcome,
             original_offset=other_offset,
             original_last_offset=other_offset,
             original_timestamp=other.timestamp,
@@ -295,7 +291,7 @@ class DuplicateReader:
             copy=suspect.copy or None,
             dropped_by_key=key is not None and key == other.content.key if repeats else None,
             dropped_by_sequence=suspect.known_sequence,
-            read_committed=not {place.outcome, suspect.earlier.outcome} & _HIDDEN,
+            read_committed=not {outcome, suspect.earlier.outcome} & _HIDDEN,
             key_hash=None if key is None else hashlib.sha256(key).hexdigest(),
         )
 

@@ -149,25 +149,26 @@ class RangeBuilder:
         self._oldest = -1
         """No open range has its last repeat before this offset."""
 
-    def add(self, repeat: Repeat, content: int) -> Iterator[RepeatedRange]:
-        """Yield the ranges that ended before this repeat; `content` is equal for equal records."""
-        duplicate = repeat.duplicate
+    def add(self, repeat: Repeat, content: int) -> Sequence[RepeatedRange]:
+        """Return the ranges that ended before this repeat; `content` is equal for equal records."""
+        duplicate, ended = repeat.duplicate, []
         if duplicate.offset - self._oldest > _GAP:
-            for key, ended in list(self._open.items()):
-                if duplicate.offset - ended.last.duplicate.offset > _GAP:
-                    yield self._closed(self._open.pop(key))
+            for key, each in list(self._open.items()):
+                if duplicate.offset - each.last.duplicate.offset > _GAP:
+                    ended.append(self._closed(self._open.pop(key)))
             self._oldest = min((each.last.duplicate.offset for each in self._open.values()), default=duplicate.offset)
         key = _producers(duplicate)
         found = self._open.get(key)
         if found is None or not found.goes_on_with(repeat):
             if found is not None:
-                yield self._closed(self._open.pop(key))
+                ended.append(self._closed(self._open.pop(key)))
             elif len(self._open) == _MOST_OPEN:
-                yield self._closed(self._open.pop(next(iter(self._open))))
+                ended.append(self._closed(self._open.pop(next(iter(self._open)))))
             self._open[key] = found = _Open(repeat, repeat)
         found.add(repeat, content)
         if self._identity != CONTENT:
             found.differs_in.update(differences(repeat.record, repeat.earlier))
+        return ended
 
     def finish(self) -> Iterator[RepeatedRange]:
         """Yield the ranges that are still open."""

@@ -1,6 +1,7 @@
 """`kaudit dedup`: what repeats what and why, rows of duplicates, and their effect on consumers that deduplicate."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import cast
 
 from msgspec import structs, to_builtins
 
@@ -11,7 +12,7 @@ from kaudit.model.duplicates import Cause, Duplicate, DuplicateCounts, Relation,
 from kaudit.model.result import NotAudited
 from kaudit.model.severity import Confidence
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.json_rows import rows_document, rows_jsonl
+from kaudit.report.json_rows import rows_document, rows_jsonl, without_fractions
 from kaudit.report.text.formatting import duration, plural, span
 
 Row = dict[str, object]
@@ -41,18 +42,20 @@ _RETRIES = {
 def duplicate_rows(listing: DuplicateListing, *, read_committed: bool) -> Iterator[Row]:
     """Yield a row for each duplicate and, after its last one, for each range of them, as DUPLICATE_TABLES has them."""
     for partition, found in listing.found(read_committed=read_committed):
-        yield {"row": "range" if isinstance(found, RepeatedRange) else "duplicate", **_fields(partition, found)}
+        row = _fields(partition, found)
+        row["row"] = "range" if isinstance(found, RepeatedRange) else "duplicate"
+        yield row
 
 
 def _fields(partition: PartitionDuplicates, found: Duplicate | RepeatedRange) -> Row:
-    directory = partition.directory
-    place = {"topic": directory.topic, "partition": directory.partition, "replica": directory.replica}
-    return {**place, **to_builtins(found)}
+    directory, fields = partition.directory, to_builtins(found)
+    fields |= {"topic": directory.topic, "partition": directory.partition, "replica": directory.replica}
+    return cast("Row", fields)
 
 
 def jsonl(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
     """Yield one row a line, then a summary: `listing` is asked when all rows have been read."""
-    return rows_jsonl(rows, lambda: _summary(listing(), isolation_level))
+    return rows_jsonl(rows, lambda: _summary(listing(), isolation_level), without_fractions)
 
 
 def document(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
@@ -61,6 +64,7 @@ def document(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isola
         "kaudit.dedup/1",
         rows,
         lambda: {"inputs": list(listing().scan.inputs), "summary": _summary(listing(), isolation_level)},
+        encoded=without_fractions,
     )
 
 
