@@ -70,7 +70,7 @@ class StoredBatches:
             if len(rows):
                 at = np.searchsorted(rows["offset"] + rows["span"], offsets[own])
                 inside = at < len(rows)
-                found[own[inside]] = rows[at[inside]]
+                found[own[inside]] = rows.take(at[inside])
         return found
 
     def _read(self, number: int) -> Rows:

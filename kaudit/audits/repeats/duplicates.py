@@ -3,11 +3,11 @@
 import hashlib
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -20,15 +20,16 @@ from kaudit.audits.records.stored import StoredBatches
 from kaudit.audits.repeats.identities import Content
 from kaudit.audits.repeats.ranges import RangeBuilder, Repeat
 from kaudit.formats.errors import WireError
-from kaudit.formats.log.batch_header import CURRENT_MAGIC, HEADER, MAGIC_OFFSET
+from kaudit.formats.log.batch_header import CURRENT_MAGIC
+from kaudit.formats.log.record_batch import HEADER_BYTES, HEADER_DTYPE, at_every_byte
 from kaudit.formats.log.record_spans import BatchBytes, record_spans, with_headers
 from kaudit.model.batch_fields import NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
 from kaudit.model.duplicates import Duplicate, DuplicateCounts, Relation, RepeatedRange
-from kaudit.model.sequence import add as add_sequence
+from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.content_rows import read_batches, records_of
 from kaudit.reading.identity.columns import IdentityReader
-from kaudit.reading.identity.parts import AnyRecord, headers_of
+from kaudit.reading.identity.parts import headers_of
 from kaudit.source.layout import PartitionDirectory
 
 _AT_ONCE, _BYTES_AT_ONCE = 1024, 32 << 20
@@ -38,7 +39,6 @@ _BatchPlace = tuple[int, int, int]
 _HIDDEN = frozenset({"aborted", "open"})
 """Outcomes of transactions that are hidden from read_committed consumers."""
 
-_NUMBERS = HEADER.struct("base_offset", "producer_id", "producer_epoch", "base_sequence")
 _Sender = tuple[int | None, int | None, int | None]
 
 
@@ -55,58 +55,89 @@ class StoredRecord(NamedTuple):
     place: tuple[int, int]
 
 
-class DecodedBatches:
-    """Batches of any magic, of which records are taken by their offsets."""
-
-    def __init__(self, batches: BatchBytes, reader: IdentityReader) -> None:
-        columns, _ = reader.columns(batches)
-        self._batches = batches
-        self._offsets = columns.offsets.tolist()
-        self._times, self._identities = columns.timestamps.tolist(), columns.identities.tolist()
-        self._starts = np.searchsorted(columns.batches, np.arange(len(batches.sizes) + 1)).tolist()
-        self._plain, self._data, self._places = _without_headers(batches)
-
-    def records(self, number: int, wanted: Iterable[int]) -> dict[int, StoredRecord]:
-        """Return those of the records at these offsets that a batch has. Raises WireError where it cannot be decoded."""
-        batch, plain = self._batches[number], self._plain[number]
-        own = {} if plain >= 0 else {each.offset: each for each in records_of(batch)}
-        first, end = self._starts[number : number + 2]
-        found = {}
-        for offset in wanted:
-            row = bisect_left(self._offsets, offset, first, end)
-            if row < end and self._offsets[row] == offset:
-                content = _content(own[offset]) if own else _plain(self._data, *self._places[plain + row - first])
-                time = None if self._times[row] == NO_TIMESTAMP else self._times[row]
-                place = offset - self._offsets[first], end - first
-                found[offset] = StoredRecord(content, tuple(self._identities[row]), time, _sender(batch, offset), place)
-        return found
+def stored_records(
+    batches: BatchBytes, reader: IdentityReader, wanted: Mapping[int, Iterable[int]]
+) -> Mapping[int, Mapping[int, StoredRecord]]:
+    """Return by number of the batch and offset the records that are wanted; nothing of a batch that cannot be decoded."""
+    columns, undecoded = reader.columns(batches)
+    starts = np.searchsorted(columns.batches, np.arange(len(batches.sizes) + 1))
+    rows = _rows(columns.offsets, starts, wanted)
+    numbers, offsets, times = columns.batches[rows], columns.offsets[rows], columns.timestamps[rows]
+    first = starts[numbers]
+    contents, damaged = _contents(batches, wanted, numbers, rows - first, offsets)
+    records = map(
+        StoredRecord,
+        contents,
+        map(tuple, columns.identities[rows].tolist()),
+        _or_none(times, times != NO_TIMESTAMP),
+        _senders(batches, numbers, offsets),
+        zip((offsets - columns.offsets[first]).tolist(), (starts[numbers + 1] - first).tolist(), strict=True),
+    )
+    found: dict[int, dict[int, StoredRecord]] = {each: {} for each in wanted if each not in {*undecoded, *damaged}}
+    for number, offset, record in zip(numbers.tolist(), offsets.tolist(), records, strict=True):
+        if number in found:
+            found[number][offset] = record
+    return found
 
 
-def _sender(batch: memoryview, offset: int) -> _Sender:
-    if batch[MAGIC_OFFSET] < CURRENT_MAGIC:
-        return None, None, None
-    base, producer_id, epoch, sequence = _NUMBERS.unpack_from(batch)
-    own = None if sequence == NO_SEQUENCE else add_sequence(sequence, offset - base)
-    return (None, None, own) if producer_id < 0 else (producer_id, epoch, own)
+def _rows(
+    offsets: NDArray[np.int64], starts: NDArray[np.intp], wanted: Mapping[int, Iterable[int]]
+) -> NDArray[np.intp]:
+    """Return which records are wanted of those there are; a batch's begin at its start, and their offsets ascend."""
+    bounds, known = starts.tolist(), offsets.tolist()
+    places = [
+        (offset, bisect_left(known, offset, bounds[number], bounds[number + 1]), bounds[number + 1])
+        for number, own in wanted.items()
+        for offset in own
+    ]
+    return np.array([row for offset, row, end in places if row < end and known[row] == offset], dtype=np.intp)
 
 
-def _content(record: AnyRecord) -> Content:
-    return Content(record.key, record.value, headers_of(record))
+def _senders(batches: BatchBytes, numbers: NDArray[np.int64], offsets: NDArray[np.int64]) -> Iterator[_Sender]:
+    headers = at_every_byte(memoryview(batches.data), HEADER_BYTES)[batches.starts[numbers]].view(HEADER_DTYPE)
+    current = headers["magic"] >= CURRENT_MAGIC
+    sequences = headers["base_sequence"].astype(np.int64)
+    has_producer, has_sequence = current & (headers["producer_id"] >= 0), current & (sequences != NO_SEQUENCE)
+    sequences += offsets - headers["base_offset"]
+    ids, epochs = (_or_none(headers[name], has_producer) for name in ("producer_id", "producer_epoch"))
+    return zip(ids, epochs, _or_none(sequences & MAX_SEQUENCE, has_sequence), strict=True)
 
 
-def _without_headers(batches: BatchBytes) -> tuple[list[int], bytes, list[tuple[int, ...]]]:
-    """Return of each batch of magic 2 whose records have no headers which the first one is, -1 of others, and the places of contents in data."""
+def _or_none(column: NDArray[Any], has: NDArray[np.bool_]) -> Sequence[int | None]:
+    return [each if own else None for each, own in zip(column.tolist(), has.tolist(), strict=True)]
+
+
+def _contents(
+    batches: BatchBytes,
+    wanted: Iterable[int],
+    numbers: NDArray[np.int64],
+    within: NDArray[np.intp],
+    offsets: NDArray[np.int64],
+) -> tuple[Sequence[Content], Collection[int]]:
+    """Return what records say, and the batches with a header of a record that cannot be decoded, which nothing else reads."""
     spans, _ = record_spans(batches)
-    numbers = np.arange(len(batches.sizes))
-    first, end = (np.searchsorted(spans.batches, numbers, side=side) for side in ("left", "right"))
-    first[(first == end) | np.isin(numbers, spans.batches[with_headers(spans)])] = -1
-    columns = (spans.null_keys, spans.key_starts, spans.values, spans.null_values, spans.value_starts, spans.headers)
-    return first.tolist(), spans.data, list(zip(*(column.tolist() for column in columns), strict=True))
+    starts = np.searchsorted(spans.batches, np.arange(len(batches.sizes) + 1))
+    is_plain = starts[1:] > starts[:-1]
+    is_plain[spans.batches[with_headers(spans)]] = False
+    others: dict[int, dict[int, Content]] = {}
+    for number in wanted:
+        if not is_plain[number]:
+            with suppress(WireError):
+                others[number] = {
+                    each.offset: Content(each.key, each.value, headers_of(each)) for each in records_of(batches[number])
+                }
+    at = (starts[numbers] + within)[is_plain[numbers]]
+    keys = _texts(spans.data, spans.null_keys[at], spans.key_starts[at], spans.values[at])
+    values = _texts(spans.data, spans.null_values[at], spans.value_starts[at], spans.headers[at])
+    plain, nothing = map(Content, keys, values), Content(None, None)
+    places = zip(is_plain[numbers].tolist(), numbers.tolist(), offsets.tolist(), strict=True)
+    contents = [next(plain) if own else others.get(number, {}).get(offset, nothing) for own, number, offset in places]
+    return contents, [number for number in wanted if not is_plain[number] and number not in others]
 
 
-def _plain(data: bytes, *places: int) -> Content:
-    null_key, key, key_end, null_value, value, value_end = places
-    return Content(None if null_key else data[key:key_end], None if null_value else data[value:value_end])
+def _texts(data: bytes, nulls: NDArray[np.bool_], starts: NDArray[Any], ends: NDArray[Any]) -> Iterator[bytes | None]:
+    places = zip(nulls.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    return (None if null else data[start:end] for null, start, end in places)
 
 
 class PartitionDuplicates(Struct):
@@ -221,8 +252,9 @@ class DuplicateReader:
                 offsets_of(rows[name]) + partition.read.first_offset for name in ("place", "first", "committed")
             )
             known = np.isin(offsets, partition.read.sequences.rows["offset"])
+            given = np.where(rows["committed"] == NOWHERE, firsts, given)
             again, first = self._places(offsets), self._places(firsts)
-            committed = self._places(np.where(rows["committed"] == NOWHERE, firsts, given))
+            committed = first if (given == firsts).all() else self._places(given)
             columns = (rows["copy"].tolist(), rows["copies"].tolist(), known.tolist())
             for one, earlier, other, *rest in zip(again, first, committed, *columns, strict=True):
                 yield _Suspect(one, earlier if one.outcome in _HIDDEN else other, *rest)
@@ -304,10 +336,10 @@ class DuplicateReader:
             own = np.array(places, dtype=np.int64)
             with suppress(OSError), closing(self._open(self._partition.directory.segments[segment])) as source:
                 for numbers, batches in read_batches(source, own[:, 1], own[:, 2]):
-                    decoded = DecodedBatches(batches, self._partition.reader)
-                    for number, place in enumerate(places[each] for each in numbers.tolist()):
-                        with suppress(WireError):  # of a header of its records, which nothing else reads
-                            yield place, decoded.records(number, wanted[place])
+                    some = [places[number] for number in numbers.tolist()]
+                    own_wanted = {number: wanted[place] for number, place in enumerate(some)}
+                    found = stored_records(batches, self._partition.reader, own_wanted)
+                    yield from ((some[number], records) for number, records in found.items())
 
 
 def _relation(sender: _Sender, earlier: _Sender) -> Relation:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kaudit.audits.repeats.duplicates import DecodedBatches
+from kaudit.audits.repeats.duplicates import stored_records
 from kaudit.formats.log.record_spans import BatchBytes
 from kaudit.reading.identity.columns import IdentityReader
 from kaudit.reading.identity.grammar import parse_identity
@@ -15,8 +15,8 @@ PRODUCER = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 40}
 
 def stored(raw):
     """The records of a batch by offset."""
-    batches = BatchBytes.of([raw])
-    return DecodedBatches(batches, IdentityReader(parse_identity("key,value,headers"))).records(0, range(1000))
+    reader = IdentityReader(parse_identity("key,value,headers"))
+    return stored_records(BatchBytes.of([raw]), reader, {0: range(1000)})[0]
 
 
 @pytest.mark.parametrize(("offset", "sequence", "time"), [(100, 40, T), (101, 41, T + 5), (102, 42, T + 7)])
