@@ -132,8 +132,8 @@ class DuplicateCounts(Struct):
         if found.dropped_by_sequence:
             self.dropped_by_sequence += found.record_count
         else:
-            seen = self.given_twice_by_sequence
-            seen[found.relation.value] = seen.get(found.relation.value, 0) + found.record_count
+            seen, relation = self.given_twice_by_sequence, found.relation.value
+            seen[relation] = seen.get(relation, 0) + found.record_count
 
     def merge(self, other: "DuplicateCounts") -> None:
         """Add another partition's."""

@@ -200,17 +200,21 @@ class DuplicateReader:
         ranges = RangeBuilder(partition.reader.identity.text, keys_recur=partition.known_keys > 0)
         for suspect in self._suspects():
             try:
-                again, earlier = self._decoded[suspect.again.batch], self._decoded[suspect.earlier.batch]
-                duplicate = self._compared(suspect, again, earlier)
+                one = self._decoded[suspect.again.batch].get(suspect.again.offset)
+                other = self._decoded[suspect.earlier.batch].get(suspect.earlier.offset)
             except KeyError:
                 self.unread += 1
                 continue
+            if one is None or other is None:
+                # a record that is no longer there; of sequences, the log cleaner may have removed it
+                self.unread += bool(suspect.copy)
+                continue
+            duplicate = self._compared(suspect, one, other)
             if duplicate is None or (read_committed and not duplicate.read_committed):
                 continue
             self.counts.add(duplicate)
             yield duplicate
             if duplicate.repeats:
-                one, other = again[suspect.again.offset], earlier[suspect.earlier.offset]
                 repeat = Repeat(duplicate, one.content, other.content, suspect.copies, one.place == other.place)
                 ended = ranges.add(repeat, hash(one.identity))
                 if ended:
@@ -284,22 +288,14 @@ class DuplicateReader:
             for marker, own in zip(markers.tolist(), transactional.tolist(), strict=True)
         ]
 
-    def _compared(
-        self, suspect: _Suspect, again: Mapping[int, StoredRecord], earlier: Mapping[int, StoredRecord]
-    ) -> Duplicate | None:
-        """Return what a suspect repeats, None where it says something else, or equals what is yielded as such.
-
-        Raises KeyError for a record that is no longer there; of sequences, the log cleaner may have removed it.
-        """
-        offset, other_offset = suspect.again.offset, suspect.earlier.offset
-        if not suspect.copy and (offset not in again or other_offset not in earlier):
-            return None
-        one, other = again[offset], earlier[other_offset]
-        key, repeats = one.content.key, bool(suspect.copy)
+    def _compared(self, suspect: _Suspect, one: StoredRecord, other: StoredRecord) -> Duplicate | None:
+        """Return what a suspect repeats, None where it says something else, or equals what is yielded as such."""
+        repeats = suspect.copy > 0
         if (one.identity == other.identity) is not repeats:
             return None
-        number, position, _ = suspect.again.batch
-        outcome, segment = suspect.again.outcome, self._partition.directory.segments[number]
+        (offset, (number, position, _), outcome), (other_offset, _, other_outcome) = suspect[:2]
+        segment = self._partition.directory.segments[number]
+        key, sender, other_sender = one.content.key, one.sender, other.sender
         return Duplicate(
             offset=offset,
             last_offset=offset,
@@ -307,23 +303,23 @@ class DuplicateReader:
             segment=segment.name if segment.fetched is None else None,
             position=position if segment.fetched is None else None,
             timestamp=one.timestamp,
-            producer_id=one.sender[0],
-            producer_epoch=one.sender[1],
-            sequence=one.sender[2],
+            producer_id=sender[0],
+            producer_epoch=sender[1],
+            sequence=sender[2],
             transaction_outcome=outcome,
             original_offset=other_offset,
             original_last_offset=other_offset,
             original_timestamp=other.timestamp,
-            original_producer_id=other.sender[0],
-            original_producer_epoch=other.sender[1],
-            original_sequence=other.sender[2],
-            original_transaction_outcome=suspect.earlier.outcome,
-            relation=_relation(one.sender, other.sender) if repeats else Relation.SEQUENCE_REUSED,
+            original_producer_id=other_sender[0],
+            original_producer_epoch=other_sender[1],
+            original_sequence=other_sender[2],
+            original_transaction_outcome=other_outcome,
+            relation=_relation(sender, other_sender) if repeats else Relation.SEQUENCE_REUSED,
             repeats=repeats,
             copy=suspect.copy or None,
             dropped_by_key=key is not None and key == other.content.key if repeats else None,
             dropped_by_sequence=suspect.known_sequence,
-            read_committed=not {outcome, suspect.earlier.outcome} & _HIDDEN,
+            read_committed=outcome not in _HIDDEN and other_outcome not in _HIDDEN,
             key_hash=None if key is None else hashlib.sha256(key).hexdigest(),
         )
 
