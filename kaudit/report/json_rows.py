@@ -14,8 +14,13 @@ _compact = msgspec.json.Encoder(order="sorted").encode
 Fields = Mapping[str, object]
 
 
-def without_fractions(row: Row) -> str:
-    """Return the same text of a row without floats as the standard library does, in a third of its time."""
+_FLAT = frozenset((int, str, bool, type(None)))
+
+
+def _row(row: Row) -> str:
+    """Return what `_encoded` does: of a row of numbers and texts in ASCII in less than half the time."""
+    if not _FLAT.issuperset(map(type, row.values())):
+        return _encoded(row)
     try:
         text = msgspec.json.format(_compact(row), indent=0)
     except UnicodeEncodeError:  # of bytes of a path that are no UTF-8
@@ -23,25 +28,19 @@ def without_fractions(row: Row) -> str:
     return text.decode() if text.isascii() and b"\x7f" not in text else _encoded(row)
 
 
-def rows_jsonl(
-    rows: Iterable[Row], summary: Callable[[], Fields] | None = None, encoded: Callable[[Row], str] = _encoded
-) -> Iterator[str]:
+def rows_jsonl(rows: Iterable[Row], summary: Callable[[], Fields] | None = None) -> Iterator[str]:
     """Yield one row a line, keys sorted, and a row of what `summary` returns when all have been read.
 
     Times are ms since the epoch, int64 exact.
     """
     for row in rows:
-        yield encoded(row) + "\n"
+        yield _row(row) + "\n"
     if summary is not None:
         yield _encoded({"row": "summary", **summary()}) + "\n"
 
 
 def rows_document(
-    schema: str,
-    rows: Iterable[Row],
-    after: Callable[[], Fields] = dict,
-    before: Fields | None = None,
-    encoded: Callable[[Row], str] = _encoded,
+    schema: str, rows: Iterable[Row], after: Callable[[], Fields] = dict, before: Fields | None = None
 ) -> Iterator[str]:
     """Yield one document: the fields `before`, the rows, then inputs and all else that `after` returns when all rows have been read.
 
@@ -50,7 +49,7 @@ def rows_document(
     yield "{\n" + "".join(f"{_member(*field)},\n" for field in (before or {}).items()) + '  "rows": ['
     separator = "\n    "
     for row in rows:
-        yield separator + encoded(row)
+        yield separator + _row(row)
         separator = ",\n    "
     fields = sorted({**document_head(schema), **after()}.items(), key=lambda field: (field[0] != "inputs", field[0]))
     yield "\n  ],\n" + ",\n".join(_member(*field) for field in fields) + "\n}\n"

@@ -2,7 +2,6 @@
 
 import hashlib
 import heapq
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import groupby
@@ -56,15 +55,16 @@ class StoredRecord(NamedTuple):
 
 
 def stored_records(
-    batches: BatchBytes, reader: IdentityReader, wanted: Mapping[int, Iterable[int]]
+    batches: BatchBytes, reader: IdentityReader, wanted: Sequence[Collection[int]]
 ) -> Mapping[int, Mapping[int, StoredRecord]]:
-    """Return by number of the batch and offset the records that are wanted; nothing of a batch that cannot be decoded."""
+    """Return by number of the batch and offset the records that are wanted of each; nothing of a batch that cannot be decoded."""
     columns, undecoded = reader.columns(batches)
-    starts = np.searchsorted(columns.batches, np.arange(len(batches.sizes) + 1))
-    rows = _rows(columns.offsets, starts, wanted)
+    known = enumerate(zip(columns.batches.tolist(), columns.offsets.tolist(), strict=True))
+    rows = np.array([row for row, (number, offset) in known if offset in wanted[number]], dtype=np.intp)
     numbers, offsets, times = columns.batches[rows], columns.offsets[rows], columns.timestamps[rows]
+    starts = np.searchsorted(columns.batches, np.arange(len(wanted) + 1))
     first = starts[numbers]
-    contents, damaged = _contents(batches, wanted, numbers, rows - first, offsets)
+    contents, damaged = _contents(batches, numbers, rows - first)
     records = map(
         StoredRecord,
         contents,
@@ -73,30 +73,17 @@ def stored_records(
         _senders(batches, numbers, offsets),
         zip((offsets - columns.offsets[first]).tolist(), (starts[numbers + 1] - first).tolist(), strict=True),
     )
-    found: dict[int, dict[int, StoredRecord]] = {each: {} for each in wanted if each not in {*undecoded, *damaged}}
+    found: dict[int, dict[int, StoredRecord]] = {number: {} for number in range(len(wanted))}
     for number, offset, record in zip(numbers.tolist(), offsets.tolist(), records, strict=True):
-        if number in found:
-            found[number][offset] = record
+        found[number][offset] = record
+    for number in {*undecoded, *damaged}:
+        del found[number]
     return found
-
-
-def _rows(
-    offsets: NDArray[np.int64], starts: NDArray[np.intp], wanted: Mapping[int, Iterable[int]]
-) -> NDArray[np.intp]:
-    """Return which records are wanted of those there are; a batch's begin at its start, and their offsets ascend."""
-    bounds, known = starts.tolist(), offsets.tolist()
-    places = [
-        (offset, bisect_left(known, offset, bounds[number], bounds[number + 1]), bounds[number + 1])
-        for number, own in wanted.items()
-        for offset in own
-    ]
-    return np.array([row for offset, row, end in places if row < end and known[row] == offset], dtype=np.intp)
 
 
 def _senders(batches: BatchBytes, numbers: NDArray[np.int64], offsets: NDArray[np.int64]) -> Iterator[_Sender]:
     headers = at_every_byte(memoryview(batches.data), HEADER_BYTES)[batches.starts[numbers]].view(HEADER_DTYPE)
-    current = headers["magic"] >= CURRENT_MAGIC
-    sequences = headers["base_sequence"].astype(np.int64)
+    current, sequences = headers["magic"] >= CURRENT_MAGIC, headers["base_sequence"].astype(np.int64)
     has_producer, has_sequence = current & (headers["producer_id"] >= 0), current & (sequences != NO_SEQUENCE)
     sequences += offsets - headers["base_offset"]
     ids, epochs = (_or_none(headers[name], has_producer) for name in ("producer_id", "producer_epoch"))
@@ -108,31 +95,30 @@ def _or_none(column: NDArray[Any], has: NDArray[np.bool_]) -> Sequence[int | Non
 
 
 def _contents(
-    batches: BatchBytes,
-    wanted: Iterable[int],
-    numbers: NDArray[np.int64],
-    within: NDArray[np.intp],
-    offsets: NDArray[np.int64],
-) -> tuple[Sequence[Content], Collection[int]]:
-    """Return what records say, and the batches with a header of a record that cannot be decoded, which nothing else reads."""
+    batches: BatchBytes, numbers: NDArray[np.int64], within: NDArray[np.intp]
+) -> tuple[Sequence[Content], Sequence[int]]:
+    """Return what the records say that have these numbers within these batches, and the batches whose records cannot be decoded.
+
+    Headers of records are read here alone.
+    """
     spans, _ = record_spans(batches)
     starts = np.searchsorted(spans.batches, np.arange(len(batches.sizes) + 1))
     is_plain = starts[1:] > starts[:-1]
     is_plain[spans.batches[with_headers(spans)]] = False
-    others: dict[int, dict[int, Content]] = {}
-    for number in wanted:
-        if not is_plain[number]:
-            with suppress(WireError):
-                others[number] = {
-                    each.offset: Content(each.key, each.value, headers_of(each)) for each in records_of(batches[number])
-                }
+    others: dict[int, Sequence[Content]] = {}
+    for number in np.flatnonzero(~is_plain).tolist():
+        with suppress(WireError):
+            records = records_of(batches[number])
+            others[number] = [Content(each.key, each.value, headers_of(each)) for each in records]
+    damaged = [number for number in np.flatnonzero(~is_plain).tolist() if number not in others]
     at = (starts[numbers] + within)[is_plain[numbers]]
     keys = _texts(spans.data, spans.null_keys[at], spans.key_starts[at], spans.values[at])
     values = _texts(spans.data, spans.null_values[at], spans.value_starts[at], spans.headers[at])
     plain, nothing = map(Content, keys, values), Content(None, None)
-    places = zip(is_plain[numbers].tolist(), numbers.tolist(), offsets.tolist(), strict=True)
-    contents = [next(plain) if own else others.get(number, {}).get(offset, nothing) for own, number, offset in places]
-    return contents, [number for number in wanted if not is_plain[number] and number not in others]
+    places = zip(is_plain[numbers].tolist(), numbers.tolist(), within.tolist(), strict=True)
+    return [
+        next(plain) if own else others[number][row] if number in others else nothing for own, number, row in places
+    ], damaged
 
 
 def _texts(data: bytes, nulls: NDArray[np.bool_], starts: NDArray[Any], ends: NDArray[Any]) -> Iterator[bytes | None]:
@@ -324,7 +310,7 @@ class DuplicateReader:
         )
 
     def _read(
-        self, wanted: Mapping[_BatchPlace, Iterable[int]]
+        self, wanted: Mapping[_BatchPlace, Collection[int]]
     ) -> Iterator[tuple[_BatchPlace, Mapping[int, StoredRecord]]]:
         """Yield the wanted records of batches; nothing of a batch that is no longer there, or cannot be read or decoded."""
         for segment, within in groupby(sorted(place for place in wanted if place[2]), key=itemgetter(0)):
@@ -333,8 +319,7 @@ class DuplicateReader:
             with suppress(OSError), closing(self._open(self._partition.directory.segments[segment])) as source:
                 for numbers, batches in read_batches(source, own[:, 1], own[:, 2]):
                     some = [places[number] for number in numbers.tolist()]
-                    own_wanted = {number: wanted[place] for number, place in enumerate(some)}
-                    found = stored_records(batches, self._partition.reader, own_wanted)
+                    found = stored_records(batches, self._partition.reader, [wanted[place] for place in some])
                     yield from ((some[number], records) for number, records in found.items())
 
 

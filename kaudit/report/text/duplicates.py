@@ -12,7 +12,7 @@ from kaudit.model.duplicates import Cause, Duplicate, DuplicateCounts, Relation,
 from kaudit.model.result import NotAudited
 from kaudit.model.severity import Confidence
 from kaudit.report.console import Console, Style, visible
-from kaudit.report.json_rows import rows_document, rows_jsonl, without_fractions
+from kaudit.report.json_rows import rows_document, rows_jsonl
 from kaudit.report.text.formatting import duration, plural, span
 
 Row = dict[str, object]
@@ -55,7 +55,7 @@ def _fields(partition: PartitionDuplicates, found: Duplicate | RepeatedRange) ->
 
 def jsonl(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
     """Yield one row a line, then a summary: `listing` is asked when all rows have been read."""
-    return rows_jsonl(rows, lambda: _summary(listing(), isolation_level), without_fractions)
+    return rows_jsonl(rows, lambda: _summary(listing(), isolation_level))
 
 
 def document(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isolation_level: str) -> Iterator[str]:
@@ -64,7 +64,6 @@ def document(rows: Iterable[Row], listing: Callable[[], DuplicateListing], isola
         "kaudit.dedup/1",
         rows,
         lambda: {"inputs": list(listing().scan.inputs), "summary": _summary(listing(), isolation_level)},
-        encoded=without_fractions,
     )
 
 

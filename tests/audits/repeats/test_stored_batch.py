@@ -16,7 +16,7 @@ PRODUCER = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 40}
 def stored(raw):
     """The records of a batch by offset."""
     reader = IdentityReader(parse_identity("key,value,headers"))
-    return stored_records(BatchBytes.of([raw]), reader, {0: range(1000)})[0]
+    return stored_records(BatchBytes.of([raw]), reader, [range(1000)])[0]
 
 
 @pytest.mark.parametrize(("offset", "sequence", "time"), [(100, 40, T), (101, 41, T + 5), (102, 42, T + 7)])
