@@ -23,7 +23,7 @@ def _row(row: Row) -> str:
         return _encoded(row)
     try:
         text = msgspec.json.format(_compact(row), indent=0)
-    except UnicodeEncodeError:  # of bytes of a path that are no UTF-8
+    except (UnicodeEncodeError, OverflowError):  # of bytes of a path that are no UTF-8, of numbers beyond 64 bits
         return _encoded(row)
     return text.decode() if text.isascii() and b"\x7f" not in text else _encoded(row)
 

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaudit.model.table_columns import DUPLICATE_COLUMNS, DUPLICATE_TABLES
+from tests.formats import encoders
 from tests.logs import Log, data
 
 RETRIES = "samples/retries"
@@ -98,3 +99,24 @@ def test_a_text_has_no_bytes_to_compare(kaudit, evidence):
     outcome = kaudit("dedup", text)
     assert outcome.code == 0
     assert "text of kafka-dump-log" in outcome.err
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+def test_a_repeat_whose_header_cannot_be_decoded_is_counted_and_the_others_are_listed(kaudit, tmp_path, codec):
+    # Kafka's DefaultRecord refuses a header without a key: "Invalid null header key found in headers"
+    body = encoders.record(0, 0, b"k", b"v")[1:-1] + encoders.varint(1) + encoders.varint(-1) + encoders.varint(-1)
+    keyless = encoders.varint(len(body)) + body
+    whole = encoders.record(0, 0, b"k", b"w", [(b"id", b"1")])
+    batches = [
+        encoders.batch([record], offset, codec, producer_id=1 + offset // 2, producer_epoch=0, base_sequence=offset % 2)
+        for offset, record in enumerate((keyless, whole, keyless, whole))
+    ]
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    (path / f"{0:020d}.log").write_bytes(b"".join(batches))
+    outcome = kaudit("dedup", path, "--output-format", "jsonl")
+    rows, summary = rows_of(outcome)
+    assert outcome.code == 0
+    assert "1 repeat cannot be read again, or not be decoded" in outcome.err
+    assert [(row["offset"], row["original_offset"], row["sequence"]) for row in rows] == [(3, 1, 1)]
+    assert (summary["partitions"][0]["unread"], summary["partitions"][0]["undecoded"]) == (1, 0)
