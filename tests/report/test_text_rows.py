@@ -79,7 +79,7 @@ def test_a_text_is_the_same_however_many_rows_are_written_together(tmp_path, mon
         (model, "AT_ONCE"),
         (history_cells, "AT_ONCE"),
         (timelines, "AT_ONCE"),
-        (history_json, "AT_ONCE"),
+        (history_json, "_AT_ONCE"),
     ):
         monkeypatch.setattr(module, name, 5)
     assert text() == at_once

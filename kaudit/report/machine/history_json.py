@@ -9,11 +9,13 @@ from msgspec import Struct
 
 from kaudit.model.batch_fields import NO_TIMESTAMP
 from kaudit.model.columns import Columns
-from kaudit.model.timeline import AT_ONCE, MARKER, NONE, OTHER, OUTCOMES, RUN, RUN_FIELDS, STATE, TYPES, Histories
+from kaudit.model.timeline import MARKER, NONE, OTHER, OUTCOMES, RUN, RUN_FIELDS, STATE, TYPES, Histories
 from kaudit.report.json_documents import compact, indented
 from kaudit.report.text.history_cells import Numbers, in_calendar, instants
 from kaudit.report.text.text_rows import Piece, number, text_of_rows, texts, where
 
+_AT_ONCE = 4096
+"""Rows whose text is made together: some MiB, which is less than is mapped anew (engines/memory.py)."""
 _OTHER = "\1"
 """Stands for text that few rows have, and may be long; no JSON holds it."""
 _OUTCOMES = texts(map(json.dumps, OUTCOMES))
@@ -57,8 +59,8 @@ def timelines_json(histories: Histories, form: Form) -> str:
     owners = histories.owners
     begins = np.concatenate([[True], owners[1:] != owners[:-1], [True]])
     parts: list[str] = []
-    for first in range(0, len(owners), AT_ONCE):
-        stop = min(first + AT_ONCE, len(owners))
+    for first in range(0, len(owners), _AT_ONCE):
+        stop = min(first + _AT_ONCE, len(owners))
         last = begins[first + 1 : stop + 1]
         entries = _entries(histories.rows[first:stop], form)
         pieces = [
