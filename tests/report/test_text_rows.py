@@ -75,13 +75,9 @@ def test_a_text_is_the_same_however_many_rows_are_written_together(tmp_path, mon
 
     for module in (concise, history_json, timeline_blocks):
         monkeypatch.setattr(module, "text_of_rows", counting)
-    for module, name in (
-        (model, "AT_ONCE"),
-        (history_cells, "AT_ONCE"),
-        (timelines, "AT_ONCE"),
-        (history_json, "_AT_ONCE"),
-    ):
-        monkeypatch.setattr(module, name, 5)
+    for module in (model, history_cells, timelines):
+        monkeypatch.setattr(module, "AT_ONCE", 5)
+    monkeypatch.setattr(history_json, "_AT_ONCE", 5)
     assert text() == at_once
     assert max(sizes) <= 10
     assert len(sizes) > 20
