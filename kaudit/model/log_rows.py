@@ -105,6 +105,18 @@ class BatchStart(NamedTuple):
     segment: Int32
 
 
+class TailBatch(NamedTuple):
+    """One of the last data batches of an epoch, outside transactions, before its producer raised it."""
+
+    producer_id: Int64
+    producer_epoch: Int16
+    since: Int64
+    """From this position of the segment on all such batches are listed."""
+    position: Int64
+    size: Int32
+    segment: Int32
+
+
 class NonIdempotentBatch(NamedTuple):
     """A data batch without a producer id."""
 

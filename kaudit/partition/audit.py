@@ -35,7 +35,7 @@ from kaudit.partition.replay import PartitionReplay
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.chunk_rows import Counts
-from kaudit.reading.rows import LEADER_EPOCH_START, Rows
+from kaudit.reading.rows import LEADER_EPOCH_START, NO_TAILS, Rows
 from kaudit.reading.unread_segments import UnreadSegments
 from kaudit.source.layout import PartitionDirectory, Unreadable, count_older_snapshots
 
@@ -87,6 +87,8 @@ class PartitionAudit(Struct):
     """Every record was decoded."""
     restarts: Sequence[Restart] = ()
     """Where a producer begins after the end of others."""
+    tails: Rows = NO_TAILS
+    """Of producers that raised their epoch the last batches before it, of some; none when repeats have been looked for."""
     restarts_compared: int = 0
     """Those that were compared with the last records of others alone."""
     restarts_not_compared: int = 0
@@ -232,6 +234,7 @@ def close_partition(
         repeats=replay.repeats.result(),
         decoded=replay.decoded,
         restarts=restarts,
+        tails=np.concatenate(replay.tails),
         restarts_not_compared=more_restarts,
         leader_changes=leader_changes(
             observations, log.epoch_steps, replay.transitions.leader_changes, compacted=compacted

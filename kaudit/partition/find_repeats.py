@@ -118,10 +118,12 @@ def find_repeats(partition: PartitionAudit, open_source: OpenSource, most_bytes:
             reader,
             most_bytes if partition.decoded else 0,
             largest_batch=0 if counts.compressed else counts.largest_batch,
+            tails=partition.tails[: 0 if partition.unlisted else None],
+            damages=partition.damages,
         )
         partition.repeated_sessions, partition.repeated_epochs, partition.restarts_not_exhausted = found
     partition.restarts_compared = 0 if partition.decoded else len(partition.restarts)
-    partition.restarts = ()
+    partition.restarts, partition.tails = (), partition.tails[:0]
     if partition.observations:
         partition.shared = shared_producer_ids(partition, reads)
     partition.failed_reads = [*partition.failed_reads, *reads.unreadable]

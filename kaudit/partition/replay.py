@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaudit.audits.repeats.non_idempotent_repeats import RepeatDetector
-from kaudit.audits.repeats.restarts import RestartTracker
+from kaudit.audits.repeats.restarts import MAX_BUMPS, RestartTracker
 from kaudit.audits.sequences.producer_table import ProducerTable
 from kaudit.audits.sequences.transition_audit import FetchRun, TransitionAudit
 from kaudit.audits.sidefiles.leader_epoch_audit import lineage_of
@@ -27,7 +27,7 @@ from kaudit.partition.continuity import MAX_LISTED, Continuity
 from kaudit.partition.digests import AuditedBatches
 from kaudit.reading.chunk_rows import ChunkRows, Counts
 from kaudit.reading.producer_grouping import Merged, merge, with_records
-from kaudit.reading.rows import Rows
+from kaudit.reading.rows import NO_TAILS, TAIL_BATCHES, Rows
 from kaudit.reading.run_rows import goes_on
 from kaudit.source.kafka.fetched_segment import NO_ABORTS
 from kaudit.source.layout import INTERNAL_TOPICS, PartitionDirectory, list_snapshots
@@ -109,6 +109,7 @@ class PartitionReplay:
         self.text_lines = NO_LINES
         self.listed_aborts = NO_ABORTS
         self.batch_starts: list[Rows] = []
+        self.tails = [NO_TAILS]
         self.read_to = (0, 0)
         """The segment of the last valid batch, and the position after it."""
 
@@ -141,6 +142,8 @@ class PartitionReplay:
         if self.directory.topic not in INTERNAL_TOPICS and not chunk.coverage_gaps:
             self.repeats.feed(chunk)
             self.starts.feed(chunk.runs, chunk.boundary_batches)
+            if sum(map(len, self.tails)) < MAX_BUMPS * TAIL_BATCHES:
+                self.tails.append(chunk.tails)
             self.decoded = self.decoded or chunk.decoded
         room = max(MAX_LISTED - len(self.malformed), 0)
         self.malformed += chunk.malformed[:room]

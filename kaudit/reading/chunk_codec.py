@@ -18,7 +18,7 @@ from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.reading.batch_starts import BATCH_START
 from kaudit.reading.chunk_rows import ChunkRows, Outcome
 from kaudit.reading.digest_leaves import BATCH, LEAF
-from kaudit.reading.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, NON_IDEMPOTENT_BATCH, RUN
+from kaudit.reading.rows import BOUNDARY_BATCH, GAP, LEADER_EPOCH_START, MARKER, NON_IDEMPOTENT_BATCH, RUN, TAIL_BATCH
 from kaudit.reading.run_rows import columns_of_boundaries
 from kaudit.reading.struct_codec import DamagedBytesError, OtherFormatError, StructCodec
 from kaudit.reading.unread_segments import Failure
@@ -33,6 +33,7 @@ TABLES = {
     "ChunkRows.gaps": GAP,
     "ChunkRows.leader_epochs": LEADER_EPOCH_START,
     "ChunkRows.batch_starts": BATCH_START,
+    "ChunkRows.tails": TAIL_BATCH,
     "NonIdempotentRows.rows": NON_IDEMPOTENT_BATCH,
     "NonIdempotentRows.recurring": np.dtype((np.int64, (2,))),
     "RangeLeaves.first": BATCH,

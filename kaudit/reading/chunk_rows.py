@@ -19,6 +19,7 @@ from kaudit.reading.rows import (
     GAP,
     LEADER_EPOCH_START,
     MARKER,
+    NO_TAILS,
     NON_IDEMPOTENT_BATCH,
     RUN,
     Rows,
@@ -164,6 +165,8 @@ class ChunkRows(Struct, array_like=True):
     """The least timestamp that was not counted as it lies beyond the plan's `latest_timestamp`."""
     batch_starts: Rows = field(default_factory=lambda: np.empty(0, dtype=BATCH_START))
     """Positions where some of the batches begin, also below the log start offset."""
+    tails: Rows = NO_TAILS
+    """Of the first producers that raised their epoch here the last batches before it."""
     is_saved: bool = False
     """An earlier audit read it: it comes from the saved state."""
 

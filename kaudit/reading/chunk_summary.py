@@ -65,7 +65,7 @@ def compress(  # noqa: PLR0913 - independent inputs
     _classify_offsets(rows, batches, bases, lasts)
     rows.leader_epochs = _leader_epoch_starts(batches, bases, lasts, segment)
     summed = ChunkBatches(batches, lasts, before, segment)
-    rows.runs, rows.boundary_batches, rows.markers = producer_rows(summed)
+    rows.runs, rows.boundary_batches, rows.markers, rows.tails = producer_rows(summed)
     if rows.counts.without_producer:
         rows.non_idempotent = non_idempotent_rows(summed)
     return rows

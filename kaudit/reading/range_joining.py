@@ -20,8 +20,8 @@ from kaudit.reading.chunk_rows import ChunkRows, Counts, Outcome
 from kaudit.reading.digest_leaves import join_leaves
 from kaudit.reading.non_idempotent_rows import join_non_idempotent
 from kaudit.reading.producer_grouping import group
-from kaudit.reading.rows import GAP, RUN, Rows
-from kaudit.reading.run_rows import RunIndexes, columns_of_boundaries, goes_on
+from kaudit.reading.rows import GAP, RUN, TAIL_BATCHES, Rows
+from kaudit.reading.run_rows import MOST_TAILS, RunIndexes, columns_of_boundaries, goes_on
 
 MOST_ROW_BYTES = 64 << 20
 """Rows are joined until they take so much: what remains of a range whose runs are short."""
@@ -138,6 +138,7 @@ def join(parts: Sequence[ChunkRows]) -> ChunkRows:
         else join_leaves([part.leaves for part in parts if part.leaves is not None]),
         last_batch=last.last_batch,
         batch_starts=np.concatenate([part.batch_starts for part in parts]),
+        tails=np.concatenate([part.tails for part in parts])[: MOST_TAILS * TAIL_BATCHES],
         least_beyond=min((part.least_beyond for part in parts if part.least_beyond is not None), default=None),
     )
 

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kaudit.model.dtypes import dtype_of
-from kaudit.model.log_rows import BoundaryBatch, EndTxnMarker, LeaderEpochStart, NonIdempotentBatch, OffsetGap, Run
+from kaudit.model.log_rows import (
+    BoundaryBatch,
+    EndTxnMarker,
+    LeaderEpochStart,
+    NonIdempotentBatch,
+    OffsetGap,
+    Run,
+    TailBatch,
+)
 
 SILENCE_MS = 3_600_000
 """A silence this long between max timestamps ends a run: producers expire."""
@@ -22,8 +30,13 @@ MARKER = dtype_of(EndTxnMarker)
 GAP = dtype_of(OffsetGap)
 LEADER_EPOCH_START = dtype_of(LeaderEpochStart)
 NON_IDEMPOTENT_BATCH = dtype_of(NonIdempotentBatch)
+TAIL_BATCH = dtype_of(TailBatch)
+TAIL_BATCHES = 64
+"""The last batches of a producer, many times what clients have in flight."""
 
 Rows = NDArray[Any]
+
+NO_TAILS: Rows = np.empty(0, dtype=TAIL_BATCH)
 
 _BLOCK_ROWS = 2048
 """Rows filled at a time: they stay in the processor's cache while field after field is written into them."""

@@ -19,9 +19,21 @@ from kaudit.model.columns import Column, Columns, no_rows
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.model.sequence import MAX_SEQUENCE
 from kaudit.reading.producer_grouping import group, merge
-from kaudit.reading.rows import BOUNDARY_BATCH, MARKER, RUN, SILENCE_MS
+from kaudit.reading.rows import (
+    BOUNDARY_BATCH,
+    MARKER,
+    NO_TAILS,
+    RUN,
+    SILENCE_MS,
+    TAIL_BATCH,
+    TAIL_BATCHES,
+    Rows,
+    assemble,
+)
 
 Indexes = NDArray[np.intp]
+MOST_TAILS = 100
+"""Epochs of a chunk whose last batches are listed."""
 
 
 class ChunkBatches(NamedTuple):
@@ -53,6 +65,7 @@ class ProducerRows(NamedTuple):
     runs: Columns
     boundary_batches: Columns
     markers: Columns
+    tails: Rows
 
 
 def producer_rows(chunk: ChunkBatches) -> ProducerRows:
@@ -61,7 +74,7 @@ def producer_rows(chunk: ChunkBatches) -> ProducerRows:
     # Brokers take any producer id below 0 as none, whatever epoch and sequence come with it.
     mine = np.flatnonzero((batches["producer_id"] >= 0) & (batches["magic"] == CURRENT_MAGIC))
     if not len(mine):
-        return ProducerRows(no_rows(RUN), no_rows(BOUNDARY_BATCH), no_rows(MARKER))
+        return ProducerRows(no_rows(RUN), no_rows(BOUNDARY_BATCH), no_rows(MARKER), NO_TAILS)
     all_of_them = len(mine) == len(batches)
     order, ids = group(batches["producer_id"] if all_of_them else batches["producer_id"][mine])
     if not all_of_them:
@@ -73,11 +86,13 @@ def producer_rows(chunk: ChunkBatches) -> ProducerRows:
     if not isinstance(chunk.segment, int):  # a run is read again in one segment
         starts[1:] |= chunk.segment.take(order[1:]) != chunk.segment.take(order[:-1])
     if not control.any():
-        return ProducerRows(*_runs_of(chunk, sequences, RunIndexes.of(order, starts)), no_rows(MARKER))
-    is_control = control[order]
-    data = ~is_control
-    runs, boundary_batches = _runs_of(chunk, sequences, RunIndexes.of(order[data], starts[data]))
-    return ProducerRows(runs, boundary_batches, _markers(chunk, order[is_control]))
+        indexes, markers = RunIndexes.of(order, starts), no_rows(MARKER)
+    else:
+        is_control = control[order]
+        data = ~is_control
+        indexes, markers = RunIndexes.of(order[data], starts[data]), _markers(chunk, order[is_control])
+    runs, boundary_batches = _runs_of(chunk, sequences, indexes)
+    return ProducerRows(runs, boundary_batches, markers, _tails(chunk, indexes, runs))
 
 
 def _run_starts(batches: Batches, sequences: NDArray[np.int64], order: Indexes) -> NDArray[np.bool_]:
@@ -158,6 +173,28 @@ class RunIndexes(NamedTuple):
         times = np.where(has_horizon, batches["max_timestamp"], batches["base_timestamp"])
         least: NDArray[np.int64] = np.minimum.reduceat(times.take(self.data), self.starts)
         return least
+
+
+def _tails(chunk: ChunkBatches, indexes: RunIndexes, runs: Columns) -> Rows:
+    """Return the last TAIL_BATCHES batches of epochs before their producers raised them, of the first MOST_TAILS of the chunk."""
+    ids, epochs, plain = runs["producer_id"], runs["producer_epoch"], ~runs["is_transactional"]
+    raised = (ids[1:] == ids[:-1]) & (epochs[1:] > epochs[:-1]) & (runs["first_sequence"][1:] == 0)
+    chosen = np.flatnonzero(raised & plain[1:] & plain[:-1]) + 1
+    places = chunk.batches["position"]
+    # of a pair of batches that were swapped the order is not that of their positions
+    if not len(chosen) or not isinstance(chunk.segment, int) or (places[1:] < places[:-1]).any():
+        return NO_TAILS
+    chosen = chosen[np.argsort(runs["first_offset"].take(chosen))[:MOST_TAILS], None]
+    at = indexes.starts[chosen] + np.arange(-TAIL_BATCHES, 0)
+    batches = indexes.data.take(at, mode="clip")
+    own = (at >= 0) & (chunk.batches["producer_id"].take(batches) == ids[chosen])
+    since = np.where(own[:, :1], places.take(batches[:, :1]), places[0])
+    own &= chunk.batches["producer_epoch"].take(batches) == epochs[chosen - 1]
+    own &= chunk.batches["attributes"].take(batches) & TRANSACTIONAL_FLAG == 0
+    tails = chunk.batches[batches[own]]
+    columns = {name: tails[name] for name in ("producer_id", "producer_epoch", "position", "size")}
+    since = np.repeat(since[:, 0], own.sum(axis=1))
+    return assemble(TAIL_BATCH, len(since), columns | {"since": since, "segment": chunk.segment})
 
 
 def _runs_of(chunk: ChunkBatches, sequences: NDArray[np.int64], indexes: RunIndexes) -> tuple[Columns, Columns]:

@@ -22,7 +22,7 @@ _LEVEL = 3
 _Kind = TypeVar("_Kind")
 
 
-FORMAT = 10
+FORMAT = 11
 """Of all that is encoded, and of a state's index: bytes with another number are not read. It stands in front of them.
 
 Raise it when a struct or a row that is stored changes (tests/partition/test_state_schema.py compares them), or when reading the

@@ -32,8 +32,8 @@ MODULE = "kaudit.reading.range_joining"
 
 
 def plain(rows):
-    """Everything that rows hold, as Python numbers."""
-    tables = {name: getattr(rows, name) for name in rows.__struct_fields__}
+    """Everything that rows hold, as Python numbers, but `tails`: what they do not list is read again."""
+    tables = {name: getattr(rows, name) for name in rows.__struct_fields__ if name != "tails"}
     non_idempotent = tables.pop("non_idempotent")
     tables |= {"without id": non_idempotent.rows, "recurring": non_idempotent.recurring}
     tables |= {"batches without id": non_idempotent.batches, "regressions": non_idempotent.regressions}

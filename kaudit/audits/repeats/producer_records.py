@@ -19,6 +19,7 @@ from kaudit.formats.log.record_spans import BatchBytes
 from kaudit.formats.log.records import read_records
 from kaudit.model.batch import Batches, concatenate
 from kaudit.model.batch_fields import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from kaudit.model.damage import PlacedDamage
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_state import NUM_BATCHES_TO_RETAIN
 from kaudit.reading.batch_stream import stream_batches
@@ -27,6 +28,7 @@ from kaudit.reading.held_blocks import HeldRange
 from kaudit.reading.identity.columns import IdentityColumns, IdentityReader
 from kaudit.reading.identity.parts import content_of
 from kaudit.reading.record_content import MAX_BATCH_BYTES, batch_bytes
+from kaudit.reading.rows import NO_TAILS, TAIL_BATCHES, Rows
 from kaudit.reading.run_batches import boundary_batches
 from kaudit.reading.segment import ByteRange
 from kaudit.source.bytes import ByteSource
@@ -44,10 +46,12 @@ _LENGTH = HEADER.struct("batch_length")
 _PRODUCER, _PRODUCER_AT = HEADER.struct("producer_id", "producer_epoch"), HEADER.offset("producer_id")
 _WORD, _SAMPLED_STEP = np.dtype(np.uint64), 16
 """Bytes are searched for by a word of them in so many bytes or more: in about six tenths of the time that comparing every byte takes."""
+_MOST_DAMAGES = 8
+"""Where there are more among a producer's last batches, all of the bytes are searched."""
 _HOLDERS = 8
 """Of more batches with equal records all are read."""
-TAIL_BATCHES, _TAIL_BYTES = 64, 256 << 10
-"""The last batches of a producer, many times what clients have in flight: so many, or those of so many bytes."""
+_TAIL_BYTES = 256 << 10
+"""The last batches of a producer are TAIL_BATCHES, or those of so many bytes."""
 _DECODED_AT_ONCE = 16
 """Batches of up to MAX_BATCH_BYTES each: one at a time, numpy's calls are most of the cost."""
 _WINDOW_BYTES = 256 << 10
@@ -70,11 +74,18 @@ class StoredRecord(NamedTuple):
 class ProducerRecords:
     """Reads records of producers again that are outside transactions.
 
-    `largest_batch`, in bytes, of a partition where nothing is compressed; without it no bytes are searched.
+    `largest_batch`, in bytes, of a partition where nothing is compressed; without it no bytes are searched. `tails`, of TAIL_BATCH,
+    list the last batches of epochs as far as they are known, but for those in `damages`.
     """
 
-    def __init__(
-        self, directory: PartitionDirectory, open_source: OpenSource, reader: IdentityReader, largest_batch: int = 0
+    def __init__(  # noqa: PLR0913, PLR0917 - independent inputs
+        self,
+        directory: PartitionDirectory,
+        open_source: OpenSource,
+        reader: IdentityReader,
+        largest_batch: int = 0,
+        tails: Rows = NO_TAILS,
+        damages: Sequence[PlacedDamage] = (),
     ) -> None:
         self.directory = directory
         self._open = open_source
@@ -82,6 +93,11 @@ class ProducerRecords:
         self._block = lru_cache(_BLOCKS)(self._framed)
         self._first = lru_cache(1)(lambda batch: list(self.of_batches([batch])))
         self._bytes = lru_cache(2)(self._bytes_of)
+        self._listed = tails
+        places = zip(tails["segment"].tolist(), tails["position"].tolist(), strict=True)
+        self._listed_at = {place: number for number, place in enumerate(places)}
+        damaged = [(each.segment, each.damage.position, each.damage.end) for each in damages]
+        self._damaged = np.array(damaged, dtype=np.int64).reshape(-1, 3).T
         self._tails: dict[tuple[int, int], Sequence[StoredRecord]] = {}
         self._asked: dict[tuple[int, int], tuple[Edge, int]] = {}
         has_bytes = all(segment.text is None and segment.fetched is None for segment in directory.segments)
@@ -177,11 +193,9 @@ class ProducerRecords:
         edge, reach = self._asked.setdefault(edge.producer, (edge, reach))
         if not wanted or edge.producer in self._tails:
             return None
-        last, producer = edge.batch._replace(position=edge.batch.position + 1), _PRODUCER.pack(*edge.producer)
-        found: list[bytes] = []
-        room = _SEARCHED_BACK
+        producer, found, room = _PRODUCER.pack(*edge.producer), list[bytes](), _SEARCHED_BACK
         try:
-            for segment, first, end in ranges_before(self.directory, last, reach):
+            for segment, first, end in self._not_listed(edge, reach, wanted, found):
                 data, start, stop = self._range.read(self.directory.segments[segment], first, end + self._largest)
                 for at in places_of(wanted, data, start, stop):
                     room -= self._largest
@@ -195,6 +209,31 @@ class ProducerRecords:
         except OSError:
             return None  # reading the records says so
         return found
+
+    def _not_listed(self, edge: Edge, reach: int, wanted: bytes, found: list[bytes]) -> Iterator[tuple[int, int, int]]:
+        """Yield as `ranges_before` where last batches may lie that are not listed; those listed that hold the bytes are found."""
+        last, segments, starts, stops = edge.batch._replace(position=edge.batch.position + 1), *self._damaged
+        index = self._listed_at.get((last.segment, edge.batch.position), -1)
+        rows = self._listed[max(index + 1 - TAIL_BATCHES, 0) : index + 1]
+        since = int(rows["since"][-1]) if len(rows) else last.position
+        begin = max(since, last.position - reach)
+        damaged = np.flatnonzero((segments == last.segment) & (starts < last.position) & (stops > begin)).tolist()
+        if len(rows) and len(damaged) <= _MOST_DAMAGES:
+            for number in damaged:
+                yield last.segment, max(int(starts[number]), begin), min(int(stops[number]), last.position)
+            own = (rows["producer_id"] == edge.producer_id) & (rows["producer_epoch"] == edge.producer_epoch)
+            places = np.unique(rows[own & (rows["position"] >= begin)][["position", "size"]])
+            with closing(self._open(self.directory.segments[last.segment])) as source:
+                for position, size in places.tolist():
+                    data = bytearray(size)
+                    source.read_into(position, memoryview(data))
+                    if wanted in data:
+                        found.append(bytes(data))
+            # before the last TAIL_BATCHES nothing is compared
+            reach = 0 if len(places) == TAIL_BATCHES else reach - (last.position - since)
+            last = last._replace(position=since)
+        if reach > 0:
+            yield from (each for each in ranges_before(self.directory, last, reach) if each[1] < each[2])
 
     def _tail(self, edge: Edge, reach: int) -> Iterator[StoredRecord]:
         parts: deque[tuple[int, Batches]] = deque()

@@ -17,11 +17,13 @@ from msgspec.structs import replace
 
 from kaudit.audits.repeats.producer_records import FAR_BYTES, ProducerRecords, StoredRecord, ranges_before
 from kaudit.audits.repeats.restarts import Edge, Restart
+from kaudit.model.damage import PlacedDamage
 from kaudit.model.log_rows import BoundaryBatch
 from kaudit.model.producer_patterns import RepeatedEpoch, RepeatedSession
 from kaudit.reading.chunk_plan import OpenSource
 from kaudit.reading.held_blocks import HeldBlocks
 from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.rows import NO_TAILS, Rows
 from kaudit.source.layout import PartitionDirectory
 
 MIN_RECORDS = 3
@@ -67,15 +69,17 @@ def compare_restarts(  # noqa: PLR0913 - independent inputs
     most_bytes: int | None = 0,
     *,
     largest_batch: int = 0,
+    tails: Rows = NO_TAILS,
+    damages: Sequence[PlacedDamage] = (),
 ) -> Compared:
     """Return which producers begin with records of those before them.
 
     At most `most_bytes` of the log before a producer are searched for its first record, None: all; 0: the last batches of those
-    before it alone. `largest_batch` as of ProducerRecords.
+    before it alone. `largest_batch`, `tails` and `damages` as of ProducerRecords.
     """
     with (
         HeldBlocks(open_source) as held,
-        closing(ProducerRecords(directory, held, reader, largest_batch)) as records,
+        closing(ProducerRecords(directory, held, reader, largest_batch, tails, damages)) as records,
     ):
         return _compared(restarts, records, most_bytes)
 

@@ -3,18 +3,25 @@
 import random
 import re
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kaudit.audits.repeats import producer_records
-from kaudit.audits.repeats.producer_records import TAIL_BATCHES, ProducerRecords, places_of
+from kaudit.audits.repeats.producer_records import ProducerRecords, places_of
 from kaudit.audits.repeats.restarts import Edge, Restart
 from kaudit.audits.repeats.session_copies import Compared, compare_restarts
+from kaudit.engines.local import scan
+from kaudit.engines.progress import SilentProgress
 from kaudit.reading.identity.columns import IdentityReader
+from kaudit.reading.rows import TAIL_BATCHES
+from kaudit.scanning.options import ScanOptions
+from kaudit.source.discover import discover
 from kaudit.source.layout import PartitionDirectory
 from kaudit.source.schemes import open_segment
 from tests.audits.repeats.stored import batches_of, written
-from tests.logs import Batch, data, marker
+from tests.logs import Batch, Log, data, marker
 
 SIZE = len(data(1, 0, 0).encode())
 """Bytes of each batch of one record."""
@@ -132,6 +139,43 @@ def test_where_the_bytes_are_not_there_no_tail_is_read(tmp_path, monkeypatch):
     restart = Restart(Edge(PID, 1, every[8]), [Edge(PID, 0, every[7])])
     monkeypatch.setattr(ProducerRecords, "tail", None)
     assert compared(directory, [restart], SIZE) == ([], [], 0)
+
+
+def test_what_the_first_reading_lists_leaves_out_nothing_that_reading_all_tails_finds(tmp_path, monkeypatch):
+    """Epochs raised at random, their last batches again, zombies, what is corrupt or transactional; ranges cut anywhere."""
+    repetitions = 0
+    for seed in range(60):
+        choose, log, bad = random.Random(seed), Log(), set[int]()
+        epochs, own = [0, 0], [list[Batch](), list[Batch]()]
+        for number in range(choose.choice([60, 200])):
+            producer = choose.randrange(2)
+            again = own[producer][-choose.randrange(1, 5) :] if choose.random() < 0.1 else []
+            if again:
+                if choose.random() < 0.3:
+                    log.append(data(PID + producer, epochs[producer], 99, payload=b"zombie"))
+                epochs[producer] += 1
+                own[producer] = []
+            for sequence, batch in enumerate(again):
+                resent = replace(batch, epoch=epochs[producer], sequence=sequence)
+                own[producer].append(log.append(resent, keep_time=choose.random() < 0.9))
+            epoch, transactional = epochs[producer] - (choose.random() < 0.05), choose.random() < 0.05
+            batch = data(PID + producer, epoch, len(own[producer]), payload=b"%d" % number, transactional=transactional)
+            own[producer].append(log.append(batch))
+            bad |= {choose.randrange(log.next_offset)} if choose.random() < 0.05 else set()
+        path = log.write(tmp_path / str(seed) / "orders-0", segment_starts=(choose.randrange(1, 60),))
+        (directory,) = discover([str(path)]).everything
+        for number, segment in enumerate(directory.segments):
+            content = bytearray(Path(segment.path).read_bytes())
+            for stored in batches_of(directory, number):
+                content[stored.position + 20] ^= stored.base_offset in bad
+            Path(segment.path).write_bytes(content)
+        options = ScanOptions([str(path)], jobs=1, chunk_bytes=choose.choice([None, SIZE * 7, SIZE * 50]))
+        with monkeypatch.context() as patched:
+            found = scan(options, SilentProgress())
+            patched.setattr(ProducerRecords, "may_repeat", lambda *_: True)
+            assert scan(options, SilentProgress()).findings == found.findings
+        repetitions += sum(each.code == "KA704" for each in found.findings)
+    assert repetitions > 20
 
 
 @pytest.mark.parametrize("alphabet", [1, 2, 256])
