@@ -14,7 +14,8 @@ from kaudit.engines import memory
 from kaudit.errors import UsageError
 from kaudit.spark import java, tasks
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # of malloc.h
+ASKED = {M_MMAP_THRESHOLD: 8 << 20, M_TRIM_THRESHOLD: 1 << 30, M_ARENA_MAX: 1}
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def asked(monkeypatch):
 
 def test_freed_memory_is_kept(asked):
     memory.keep_freed_memory()
-    assert dict(asked) == {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 1 << 30}
+    assert dict(asked) == ASKED
 
 
 def test_other_systems_and_libraries_are_left_alone(asked, monkeypatch):
@@ -49,7 +50,7 @@ def test_in_a_worker_of_spark_what_is_imported_is_left_out_of_collections(asked,
     monkeypatch.setattr(gc, "freeze", lambda: times.append(True))
     tasks.prepare_worker.__wrapped__()
     assert len(times) == frozen
-    assert dict(asked) == {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 1 << 30}
+    assert dict(asked) == ASKED
 
 
 def program(file, script):
