@@ -65,7 +65,8 @@ def contenders(segment: Path, dump_log: list[str] | str) -> dict[str, list[str]]
 
 
 def check_truth(runner: Runner, directory: Path, truth: Truth) -> None:
-    document = json.loads(runner.output([*KAUDIT[:-1], "json", str(directory)]))
+    every = ["--max-findings", str(truth.batches)]  # else only the first of each check are listed
+    document = json.loads(runner.output([*KAUDIT[:-1], "json", *every, str(directory)]))
     found = {(entry["code"], entry["offset"]) for entry in document["findings"] if entry["severity"] == "error"}
     if found != truth.findings or document["summary"]["batches"] + _corrupt(truth) != truth.batches:
         raise SystemExit(f"{directory.name}: missed {truth.findings - found}, invented {found - truth.findings}")
