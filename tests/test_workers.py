@@ -1,4 +1,4 @@
-"""How many processes run the tests: all cores for many files, none but pytest's own for a few; and what forks of it report."""
+"""How many processes run the tests: one more than there are cores for many files, none but pytest's own for a few; and what forks of it report."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def test_many_files_are_run_by_workers(pytestconfig, monkeypatch, arguments, wor
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.setattr(pytestconfig, "args", arguments)
-    for covered, forks in (([], CORES if workers else 0), (["kaudit"], 0)):
+    for covered, forks in (([], CORES + 1 if workers else 0), (["kaudit"], 0)):
         options = {"tx": [], "collectonly": False, "usepdb": False, "cov_source": covered, "forks": None}
         for name, value in {"numprocesses": None, **options}.items():
             monkeypatch.setattr(pytestconfig.option, name, value, raising=False)
