@@ -30,21 +30,23 @@ def read_in_threads(found: Iterator[Range], threads: int) -> Generator[RangeRead
     waiting: deque[tuple[Range, _Answers]] = deque()
     following = next(found, None)
     most = 1  # of the batches nothing is known yet
-    while True:
-        while following is not None and len(waiting) < most and _is_plain(following.spec):
-            waiting.append((following, SimpleQueue()))
-            tasks.put((following.spec, waiting[-1][1]))
-            following = next(found, None)
-        if not waiting:
-            break
-        entry, answers = waiting.popleft()
-        outcomes = answers.get()
-        if outcomes is None:
-            outcomes = read_most(entry.spec)
-        most = threads + 1 if most and all(map(_has_large_batches, outcomes)) else 0
-        yield from reads(entry, outcomes)
-    for _ in readers:
-        tasks.put(None)
+    try:
+        while True:
+            while following is not None and len(waiting) < most and _is_plain(following.spec):
+                waiting.append((following, SimpleQueue()))
+                tasks.put((following.spec, waiting[-1][1]))
+                following = next(found, None)
+            if not waiting:
+                break
+            entry, answers = waiting.popleft()
+            outcomes = answers.get()
+            if outcomes is None:
+                outcomes = read_most(entry.spec)
+            most = threads + 1 if most and all(map(_has_large_batches, outcomes)) else 0
+            yield from reads(entry, outcomes)
+    finally:
+        for _ in readers:
+            tasks.put(None)
     for reader in readers:
         reader.join()  # processes that are forked now would lack them
     return following

@@ -110,3 +110,18 @@ def test_no_thread_outlives_what_was_asked_for(tmp_path):
     read = list(threads.read_in_threads(ranges(jobs, [fixed_size(CHUNK) for _ in jobs]), 3))
     assert [entry.spec.stop for entry in read][-1] == (tmp_path / "orders-0" / f"{0:020d}.log").stat().st_size
     assert threading.active_count() == before
+
+
+def test_readers_end_when_nobody_asks_any_more(tmp_path):
+    write(tmp_path / "orders-0", LARGE)
+    before = set(threading.enumerate())
+    options = ScanOptions([str(tmp_path)])
+    jobs = plan_jobs(options, find_input(options), all_needs)
+    read = threads.read_in_threads(ranges(jobs, [fixed_size(CHUNK) for _ in jobs]), 3)
+    next(read)
+    readers = set(threading.enumerate()) - before
+    read.close()
+    for reader in readers:
+        reader.join(60)
+    assert len(readers) == 3
+    assert not any(reader.is_alive() for reader in readers)
